@@ -1,7 +1,7 @@
 """Define the exceptions that the driver raises, and the exit codes of the command line.
 
 Every error has a stable code, a message and a hint: the next command or action. On executors a failure is
-an error row instead of an exception.
+an error row instead of an exception. Tests: `tests/unit/cli/test_cli.py`, `tests/unit/cli/test_docs.py`.
 
 >>> UnknownName("table", "cpg_node", ("cpg_nodes", "cpg_edges")).hint
 'did you mean cpg_nodes? known: cpg_edges, cpg_nodes'

@@ -215,7 +215,7 @@ def relation(found: Row) -> Row:
 
 
 def derived(tables: Tables) -> Tables:
-    """The same with the accelerators, and with the manifest that counts all rows."""
+    """The same with the copies of the edges, and with the manifest that counts all rows."""
     edges = tables["cpg_edges"]
 
     def entity(row: Row) -> tuple[str, str]:

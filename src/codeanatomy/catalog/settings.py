@@ -4,6 +4,8 @@
 8
 >>> ObserveOptions(trace="otlp", endpoint="https://me:hush@collector:4318")
 ObserveOptions(trace='otlp', endpoint='***', log_level='off', log_format='text', record_queries=False)
+
+Tests: `tests/unit/test_config.py`, `tests/unit/test_logs.py`, `tests/unit/test_tracing.py`.
 """
 
 from __future__ import annotations

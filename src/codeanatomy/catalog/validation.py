@@ -10,7 +10,7 @@ codeanatomy.errors.CatalogError: [CA001] 1 problem in the catalogue:
   next: correct the table's literal in codeanatomy/catalog
 
 Constraints spell SQL keywords in upper case and columns in lower case, so that an unknown column is detected
-without a SQL parser. Tests, one per rule: `tests/unit/catalog/test_catalog.py`.
+without a SQL parser. Tests: `tests/unit/catalog/test_catalog.py`, one per rule.
 """
 
 from __future__ import annotations

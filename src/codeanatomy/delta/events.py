@@ -7,6 +7,8 @@ Events go to a recorder, a plain callable; a run persists them (`lake.observatio
 >>> recorder(GateChecked(table="cpg_nodes", version=3, passed=True))
 >>> events[0].table
 'cpg_nodes'
+
+Tests: `tests/unit/lake/test_observations.py`, `tests/spark/test_commit.py`.
 """
 
 from __future__ import annotations

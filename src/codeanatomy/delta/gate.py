@@ -4,6 +4,8 @@
 >>> gate = DeltaFeatureGate(min_writer_version=4)
 >>> gate_problems(gate, reader=1, writer=2, features=())
 ('writer version 2 < 4',)
+
+Tests: `tests/unit/delta/test_policy.py`, `tests/spark/test_scan.py`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 
 Functions that need Spark take a `Store` as their first argument; those that do not take a `LakeTables`. There
 is no global session.
+
+Tests: `tests/spark/test_commit.py`, `tests/spark/test_scan.py`.
 """
 
 from __future__ import annotations

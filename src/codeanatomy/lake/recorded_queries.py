@@ -10,7 +10,7 @@ into rows of `delta_scan_plans`: one row for all queries that differ only in tim
 links are not followed, sizes and counts are limited (the newest files are read), and invalid lines are
 skipped. Queries of remote lakes are not kept here, since only Spark reads them.
 
-Tests: `tests/unit/lake/test_recorded_queries.py`.
+Tests: `tests/unit/query/test_recording.py`.
 """
 
 from __future__ import annotations

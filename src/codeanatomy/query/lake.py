@@ -12,7 +12,7 @@ passes `record`, a function that receives the notes of each query (`query.record
 
     Lake.open("lake", record=print).callers("Session.send")
 
-Tests: `tests/unit/query/test_ask.py`, `tests/unit/lake/test_recorded_queries.py`,
+Tests: `tests/unit/query/test_ask.py`, `tests/unit/query/test_recording.py`,
 `tests/spark/test_spark_lake.py`.
 """
 

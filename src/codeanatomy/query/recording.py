@@ -9,7 +9,7 @@ its `record` function, and the command line writes them with `lake.recorded_quer
 `observe.record_queries` is on (it is off by default). Columns are those that the slices of the queries name,
 and those that the statements filter and join by (`query.sql.columns`).
 
-Tests: `tests/unit/lake/test_recorded_queries.py`.
+Tests: `tests/unit/query/test_recording.py`.
 """
 
 from __future__ import annotations

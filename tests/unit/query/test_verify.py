@@ -65,7 +65,7 @@ class Damage(NamedTuple):
     place: str
     entity_id: str | None
     change: Callable[[Tables], object]
-    # Whether the accelerators and the manifest are there already.
+    # Whether the copies and the manifest exist already.
     late: bool = False
 
 
@@ -79,7 +79,7 @@ def changed(table: str, where: dict[str, Any], **values: Any) -> Callable[[Table
 
 
 def replaced(table: str, where: dict[str, Any], **values: Any) -> Callable[[Tables], None]:
-    """The same for an accelerator, which shares rows with its table."""
+    """The same for a copy, which shares rows with its table."""
 
     def change(tables: Tables) -> None:
         row = one(tables[table], **where)

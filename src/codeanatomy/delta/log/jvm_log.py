@@ -6,6 +6,8 @@ a Spark job for each of these calls; the log answers in milliseconds.
 >>> log = DeltaLog(spark, "/lake/graph/cpg_nodes")                        # doctest: +SKIP
 >>> log.snapshot().version, log.snapshot().min_writer_version             # doctest: +SKIP
 (4, 2)
+
+Tests: `tests/spark/test_scan.py`, `tests/spark/test_commit.py`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The log of a table selects the files that may hold the rows of a slice, by parti
 maximum values (`delta.read.file_index`); DuckDB skips row groups inside of them. `scans` records what was
 read.
 
-Tests: `tests/unit/lake/test_queries.py`, `tests/unit/delta/test_pruning.py`.
+Tests: `tests/unit/query/test_statements.py`, `tests/unit/delta/test_pruning.py`.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ literal.
 A verb reads small results through its reader (`rows`) and returns a query, which is not run yet: the light
 reader fetches its first rows and counts the rest, the Spark reader makes a DataFrame of it.
 
-Tests: `tests/unit/lake/test_queries.py`.
+Tests: `tests/unit/query/test_statements.py`.
 """
 
 from __future__ import annotations
