@@ -99,8 +99,8 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
     staged = list((lake / "staging" / RELATE).iterdir())
     assert len(staged) == 1
     computed = []
-    solve = relation.Solved
-    monkeypatch.setattr(relation, "Solved", lambda *given: computed.append(given) or solve(*given))
+    solve = relation.SolvedRepository
+    monkeypatch.setattr(relation, "SolvedRepository", lambda *given: computed.append(given) or solve(*given))
     report = built(spark, lake, named, until=RELATE, settings=STAGED)
     assert report.steps[EXTRACT] == {"b": "resume"}
     use = next(use for use in uses(lake, report.run_id) if use["policy"] == "delta_staging")

@@ -34,6 +34,7 @@ VOLATILE = (
     (re.compile(r", commit [0-9a-f]{12}"), ""),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? (s|ms|kB|MB)\b"), "SIZE"),
+    (re.compile(r"\bseconds +\d+\.\d+"), "SECONDS"),
     (re.compile(r" +"), " "),
 )
 
