@@ -194,7 +194,7 @@ class ConstraintViolation(CodeAnatomyError):
         if violated:
             super().__init__(
                 f"rows for {table} break {rules}{rows}",
-                "nothing was committed; correct the rows or the constraint in the catalogue, and run again",
+                "nothing was committed; correct the rows or the constraint and run the command again",
             )
         else:
             super().__init__(

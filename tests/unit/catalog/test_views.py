@@ -16,7 +16,7 @@ from codeanatomy.delta.read.duck import duck_type, lookup_connection
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import InlineRows, Query, Slice
-from codeanatomy.query.engines.views import HELD, view_query
+from codeanatomy.query.engines.views import INLINE_ROWS, view_query
 from support.ask_lake import reader_of
 
 KINDS = {"node_kind": {*NODE_KINDS}, "edge_kind": {*EDGE_KINDS}}
@@ -50,7 +50,7 @@ def test_what_a_view_reads_exists(each: View) -> None:
         for column, values in wanted.items():
             catalog.table(table).column(column)
             assert {*values} <= KINDS.get(column, {*values})
-    assert each.supplied.keys() <= HELD.keys()
+    assert each.supplied.keys() <= INLINE_ROWS.keys()
 
 
 @each_view

@@ -49,7 +49,7 @@ from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, program_ro
 OWNER = catalog.table(RELATIONS).owner or ""
 CELLS = ("file_id", "program", "rows_digest")
 # Kinds of diagnostics that relate writes; normalize writes disagreements, too.
-COMPLAINTS = frozenset({"relate", "disagreement"})
+RELATE_KINDS = frozenset({"relate", "disagreement"})
 
 
 class RefreshedRelations(NamedTuple):
@@ -57,7 +57,7 @@ class RefreshedRelations(NamedTuple):
 
     redone: dict[str, Redone]
     # Its rows of `diagnostics_norm_v1`, for files that are new or have other relations.
-    complaints: pa.Table
+    diagnostics: pa.Table
     impact: tuple[Impact, ...]
 
 
@@ -66,7 +66,7 @@ class Emitted(NamedTuple):
 
     file_id: str
     relations: bytes | None
-    complaints: bytes | None
+    diagnostics: bytes | None
     # Its row in `relate_programs_v1`.
     program: bytes
 
@@ -133,8 +133,8 @@ def compute_relations(run: Run, refresh: Refresh) -> RefreshedRelations:
         ),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in emitted_files}),
     }
-    complaints = [each.complaints for each in emitted_files if each.complaints is not None]
-    return RefreshedRelations(redone, joined(DIAGNOSTICS, complaints), impact)
+    diagnostics = [each.diagnostics for each in emitted_files if each.diagnostics is not None]
+    return RefreshedRelations(redone, joined(DIAGNOSTICS, diagnostics), impact)
 
 
 def emit_changed_files(
@@ -180,7 +180,7 @@ def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redo
     """Return all diagnostics of the files for which normalize or relate may have other ones now."""
     files = normalized_files(refresh)
     own = refresh.diagnostics
-    reported = set(result.complaints.column("file_id").to_pylist())
+    reported = set(result.diagnostics.column("file_id").to_pylist())
     others = sorted(refresh.touched_in(RELATIONS) - files)
     before = refresh.inputs.of_files(DIAGNOSTICS, others)
     # Of the files that normalize has not redone, only those with diagnostics of relate, now or before.
@@ -188,9 +188,9 @@ def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redo
         each
         for each in others
         if each in reported
-        or (each in before and not COMPLAINTS.isdisjoint(before[each].column("diag_kind").to_pylist()))
+        or (each in before and not RELATE_KINDS.isdisjoint(before[each].column("diag_kind").to_pylist()))
     ]
-    parts = [result.complaints] + ([] if own is None else [own])
+    parts = [result.diagnostics] + ([] if own is None else [own])
     if again:
         parts.append(normalize_files(run, refresh, again)[DIAGNOSTICS])
     rows = pa.concat_tables(parts)

@@ -121,7 +121,7 @@ class SparkReader:
         """Return a slice, or rows in memory, as a statement of Spark."""
         if isinstance(relation, InlineRows):
             if len(relation.rows) > FEW:
-                return f"SELECT * FROM {self._handed_over(relation)}"
+                return f"SELECT * FROM {self._temporary_view(relation)}"
             return values_sql(relation)
         table = catalog.table(relation.table)
         many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
@@ -162,9 +162,9 @@ class SparkReader:
     def _among(self, column: Column, values: Sequence[str]) -> str:
         """Return the condition that a column has one of many values."""
         inline = InlineRows((column,), [(value,) for value in dict.fromkeys(values)])
-        return f"{column.name} IN (SELECT {column.name} FROM {self._handed_over(inline)})"
+        return f"{column.name} IN (SELECT {column.name} FROM {self._temporary_view(inline)})"
 
-    def _handed_over(self, inline: InlineRows) -> str:
+    def _temporary_view(self, inline: InlineRows) -> str:
         """Return a temporary view of many rows in memory."""
         fields = [arrow_field(column) for column in inline.columns]
         cells = zip(*inline.rows, strict=True)

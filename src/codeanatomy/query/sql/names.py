@@ -25,7 +25,7 @@ VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVE_VIEWS
 
 
 def check_tables(root: exp.Query, problems: Diagnostics) -> tuple[str, ...]:
-    """Return the views that a statement reads, and report names that are no views."""
+    """Return the views that a statement reads, and report names that are not views."""
     used: set[str] = set()
     named = {each.alias for each in root.find_all(exp.CTE)}
     # Tables that are named by WITH; all others have to be views.
