@@ -62,7 +62,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, step: str, problem: BaseException) 
     def work(run: Run) -> None:
         raise problem
 
-    monkeypatch.setitem(building.WORK, step, work)
+    monkeypatch.setitem(building.FULL_STEPS, step, work)
 
 
 def last_error(lake: Path) -> tuple[str, str | None]:
@@ -191,7 +191,7 @@ def test_a_signal_stops_the_jobs_of_all_steps(
         for _ in range(3):
             spark.sparkContext.parallelize(range(2), 2).foreach(lambda _: time.sleep(60))
 
-    monkeypatch.setitem(building.WORK, EXTRACT, stops)
+    monkeypatch.setitem(building.FULL_STEPS, EXTRACT, stops)
     with pytest.raises(expected):
         built(spark, lake, {"a": put(tmp_path, "a", 1)})
     assert time.monotonic() - told[0] < 15
