@@ -92,9 +92,9 @@ CANCEL_SECONDS = 0.5
 ROLLBACK_SEQUENCE = -1
 # Name of the trace span of the run.
 RUN_SPAN = "run"
-RESUME_HINT = (
-    "the published snapshot is unchanged; fix the cause and run the command again, which resumes from here"
-)
+SNAPSHOT_UNCHANGED = "the published snapshot is unchanged"
+STOPPED_HINT = f"{SNAPSHOT_UNCHANGED}; run the command again, which resumes from here"
+RESUME_HINT = f"{SNAPSHOT_UNCHANGED}; fix the cause and run the command again, which resumes from here"
 
 
 class Prepared(Struct, frozen=True):
@@ -351,7 +351,7 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
         error = f"stopped by the user in {_current_step(run)}" if stopped else _message(run, problem)
         if stopped:
             run.progress.update(
-                "stopped", f"run {run.run_id} in {_current_step(run)}: {RESUME_HINT}", last=True
+                "stopped", f"run {run.run_id} in {_current_step(run)}: {STOPPED_HINT}", last=True
             )
         Log(run_id=run.run_id).error(error)
         # Without the lease this run may not write to the manifest.
