@@ -14,7 +14,7 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.staging import clear_staged, stage
 from codeanatomy.errors import StorageFailure
-from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.pipeline import caching
 from codeanatomy.pipeline import packed_rows as packing
 from codeanatomy.pipeline import relate_step as relation
@@ -51,10 +51,9 @@ def test_the_strongest_wish_of_a_step_counts() -> None:
     assert boundary(GRAPH, "tables.cpg_nodes.cache=none")[1] == "none"
 
 
-def test_memory_is_recorded_and_let_go(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
-    lake = apart_lake(spark, tmp_path_factory)
+def test_memory_is_recorded_and_let_go(spark: SparkSession, lake: Path) -> None:
     assert not persisted(spark)
-    found = uses(lake, Snapshot.open(str(lake)).run_id)
+    found = uses(lake, recorded_runs(str(lake))[0].run_id)
     stages = {table.name: table.stage for table in catalog.TABLES}
     assert {stages[use["table_name"]] for use in found} == {EXTRACT, NORMALIZE, RELATE, GRAPH}
     for use in found:
@@ -79,6 +78,7 @@ def test_memory_is_let_go_by_a_step_that_fails(
     assert not persisted(spark)
 
 
+@pytest.mark.system
 def test_what_a_failed_run_has_staged_is_not_computed_again(
     spark: SparkSession,
     tmp_path: Path,

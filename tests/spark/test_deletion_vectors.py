@@ -136,6 +136,7 @@ def test_checkpoints_of_spark_are_read(store: Store, nodes: Lake) -> None:
     nodes.all_see(store)
 
 
+@pytest.mark.system
 def test_spark_goes_on_with_such_a_table(store: Store, nodes: Lake) -> None:
     filled(nodes)
     nodes.swap(*nodes_of(7, 3), owners=[owner(7)])

@@ -111,6 +111,7 @@ def test_the_layout_is_as_declared(lake: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.system)])
+@pytest.mark.system
 def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
     store = Store.from_settings(load_settings((), env={}, start=None), spark, str(lake))
     store = replace(store, spark=clone_session(spark, SETTINGS))

@@ -310,6 +310,7 @@ quietly = pytest.mark.filterwarnings("ignore::SyntaxWarning", "ignore::Deprecati
 
 
 @quietly
+@pytest.mark.system
 def test_requests_and_some_of_the_standard_library() -> None:
     total = check_files([*sorted(corpus.package("requests").rglob("*.py")), *stdlib()[::60]])
     assert total["nodes"] > 50_000

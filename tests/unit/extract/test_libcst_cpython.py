@@ -230,6 +230,7 @@ def test_requests_and_flask() -> None:
     assert compare([*package("requests"), *package("flask")]).keys() == {"both"}
 
 
+@pytest.mark.system
 def test_a_slice_of_the_standard_library() -> None:
     assert compare(stdlib(step=60))["both"] >= 28
 

@@ -196,6 +196,7 @@ def test_a_process_with_a_memory_limit_of_its_own(tmp_path: Path) -> None:
     assert len(extracted(shares_of(tmp_path, options), options)["ast_files_v1"]) == 1
 
 
+@pytest.mark.system
 def test_a_child_does_not_outlive_its_parent_for_long(tmp_path: Path) -> None:
     write(tmp_path, a="hang")
     program = (

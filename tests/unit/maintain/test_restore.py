@@ -156,6 +156,7 @@ def test_nothing_is_rewritten(lake: ThreeRuns) -> None:
     assert stamp.operation == "restore"
 
 
+@pytest.mark.system
 def test_a_table_that_is_the_same_gets_no_version(lake: ThreeRuns) -> None:
     before = newest(lake)
     report = lake.restore(lake.runs[1])
@@ -167,6 +168,7 @@ def test_a_table_that_is_the_same_gets_no_version(lake: ThreeRuns) -> None:
     assert {after[name] - before[name] for name in before} == {0, 1}
 
 
+@pytest.mark.system
 def test_what_is_published_already_is_left_alone(lake: ThreeRuns) -> None:
     before, runs = newest(lake), read_manifest(str(lake.root))
     report = lake.restore("latest")
@@ -267,6 +269,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, after: int, problem: BaseException) -> 
 
 
 @pytest.mark.parametrize("after", [pytest.param(1, marks=pytest.mark.system), 12])
+@pytest.mark.system
 def test_half_a_restore_is_undone_by_the_next_build(
     lake: ThreeRuns, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
@@ -495,6 +498,7 @@ def vacuumed(lake: ThreeRuns, name: str) -> set[str]:
     return {str(path.relative_to(place)) for path in gone}
 
 
+@pytest.mark.system
 def test_of_a_vacuumed_run_nothing_is_changed(lake: ThreeRuns) -> None:
     before, versions = rows(lake.root), newest(lake)
     gone, version = vacuumed(lake, NODES), lake.version(NODES, 0)

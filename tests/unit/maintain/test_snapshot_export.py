@@ -168,6 +168,7 @@ def test_an_older_run(made: ThreeRuns, tmp_path: Path, run: int) -> None:
     assert report.size_bytes == sum(each.size_bytes for each in report.tables)
 
 
+@pytest.mark.system
 def test_a_restored_run(lake: ThreeRuns, tmp_path: Path) -> None:
     lake.restore(lake.runs[0])
     lake.build(1)
@@ -176,6 +177,7 @@ def test_a_restored_run(lake: ThreeRuns, tmp_path: Path) -> None:
     assert set(Snapshot.open(str(tmp_path / "copy")).repositories) == {"a", "b"}
 
 
+@pytest.mark.system
 def test_a_build_goes_on_from_it(made: ThreeRuns, copy: Path, tmp_path: Path) -> None:
     """There is nothing to do; after an edit the copy is refreshed, without Spark."""
     lake = ThreeRuns(tmp_path, ())

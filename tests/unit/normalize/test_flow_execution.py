@@ -661,6 +661,7 @@ def told_and_seen(trace: Trace, rows: Rows) -> tuple[set[Any], set[Any]]:
     return told, told & {(pair.definition, pair.use) for pair in trace.pairs}
 
 
+@pytest.mark.system
 def test_most_of_what_is_told_happens() -> None:
     """Not required by soundness: it shows that the tables do not tell of everything that could be."""
     told = seen = 0
@@ -719,6 +720,7 @@ def check_random(text: str, seed: int) -> int:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @QUICK
 @given(programs(), SEEDS)
+@pytest.mark.system
 def test_what_happens_in_random_programs_is_told(text: str, seed: int) -> None:
     check_random(text, seed)
 

@@ -140,6 +140,7 @@ def test_a_generated_file_of_many_branches_is_done_in_bounded_time() -> None:
     assert len(found) == 5_000
 
 
+@pytest.mark.system
 def test_straight_code_of_many_names_is_done_in_bounded_memory() -> None:
     """Forty thousand variables in one block: masks of all of them at once would be gigabytes."""
     flow = flow_in("".join(f"v{number} = 1\n" for number in range(40_000)))

@@ -366,6 +366,7 @@ def check(files: Sequence[ExtractedFile]) -> Counter[str]:
     return Counter(row["relation_kind"] for row in rows)
 
 
+@pytest.mark.system
 def test_all_ends_of_the_labelled_cases_are_known() -> None:
     seen: Counter[str] = Counter()
     for files in labelled():

@@ -138,6 +138,7 @@ def test_an_explicit_policy_is_left_alone(small: Built) -> None:
     ]
 
 
+@pytest.mark.system
 def test_a_choice_stays_until_enough_runs_have_not_used_it(
     small: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +156,7 @@ def test_a_choice_stays_until_enough_runs_have_not_used_it(
     assert "line" not in small.decision()["lineage_columns"]
 
 
+@pytest.mark.system
 def test_questions_that_change_nothing_make_no_commit(small: Built) -> None:
     """What is asked for again, or cannot have statistics, alters no table."""
     small.edit(AUTO)
