@@ -101,6 +101,7 @@ def test_owners_are_replaced_whatever_the_table_holds(store: Store) -> None:
     assert ours == known
 
 
+@pytest.mark.system
 def test_a_file_of_several_owners_stays(store: Store) -> None:
     both = written(store, lines("a", 2), lines("b", 3))
     adopt_files(store, TABLE.name, both, ["a", "b"], Commit("r1"), by="repo_id")
@@ -123,6 +124,7 @@ def test_nothing_to_change_is_no_commit(store: Store) -> None:
     assert store.log(TABLE.name).snapshot().version == 1
 
 
+@pytest.mark.system
 def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> None:
     tables = LakeTables(store.root)
     adopt_files(tables, TABLE.name, written(store, lines("a", 1)), ["a"], Commit("r1"), by="repo_id")
@@ -141,6 +143,7 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
     assert held(store) == {"a": 2}
 
 
+@pytest.mark.system
 def test_properties_come_with_the_commit(store: Store) -> None:
     """Spark would alter the table first; without it the same commit does both."""
     adopt(store, "r1", "a", written(store, lines("a", 1)))

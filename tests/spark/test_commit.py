@@ -107,6 +107,7 @@ def test_merge_inserts_updates_and_deletes_in_one_commit(make_store: MakeStore, 
     assert weights[2] == 9.0
 
 
+@pytest.mark.system
 def test_merge_that_changes_nothing_changes_no_row(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     append(store, "items", frame(spark, item(1)), Commit("r1"))
@@ -210,6 +211,7 @@ def test_delta_history_carries_run_fingerprint_and_pins(make_store: MakeStore, s
     assert msgspec.json.decode(newest.userMetadata, type=Commit) == commit
 
 
+@pytest.mark.system
 def test_a_commit_leaves_the_callers_session_as_it_was(make_store: MakeStore, spark: SparkSession) -> None:
     before = sorted(
         spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters.asJava(  # type: ignore[union-attr]
@@ -241,6 +243,7 @@ def test_every_commit_and_refusal_is_told(
     assert (told[1].code, told[1].run_id) == ("CA034", "r2")
 
 
+@pytest.mark.system
 def test_a_lake_in_a_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "a b#c%20é+&'x"), tables=(ITEMS,))
     append(store, "items", frame(spark, item(1)), Commit("r1"))
@@ -254,6 +257,7 @@ def test_a_root_that_delta_cannot_address_is_refused(spark: SparkSession) -> Non
         Store(spark, "/tmp/a`b")
 
 
+@pytest.mark.system
 def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, spark: SparkSession) -> None:
     callers = clone_session(spark, {})
     for key, value in {
@@ -290,6 +294,7 @@ def test_a_lake_that_cannot_be_written_says_why(spark: SparkSession, tmp_path: P
     assert str(tmp_path) in caught.value.message
 
 
+@pytest.mark.system
 def test_a_log_with_a_gap_says_so(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     for number in (1, 2, 3):

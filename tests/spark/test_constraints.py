@@ -70,6 +70,7 @@ def test_rows_that_a_join_drops_are_not_checked(make_store: MakeStore, spark: Sp
     assert append(store, "items", rows.join(wanted, "item_id"), Commit("r1")).rows == 1
 
 
+@pytest.mark.system
 def test_constraints_of_the_delta_table_itself_count(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     append(store, "items", frame(spark, item(1)), Commit("r1"))

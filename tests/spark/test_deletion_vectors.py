@@ -126,6 +126,7 @@ def test_many_commits_have_checkpoints_with_vectors(store: Store, nodes: Lake) -
     nodes.all_see(store, 25)
 
 
+@pytest.mark.system
 def test_checkpoints_of_spark_are_read(store: Store, nodes: Lake) -> None:
     filled(nodes, files=4)
     nodes.swap(*nodes_of(2, 2), owners=[owner(2)])
@@ -200,6 +201,7 @@ def key_facts(adds: dict[str, Add]) -> dict[str, tuple[int, DeletionVector | Non
     return {path: (add.size, add.deletion_vector) for path, add in adds.items()}
 
 
+@pytest.mark.system
 def test_spark_swaps_where_the_table_asks_for_more(store: Store) -> None:
     lake = Lake(store, NODES, "owner_file_id")
     lake.swap(*nodes_of(1, 3), *nodes_of(None, 4), *nodes_of(None, 2, repo_id="b"), *nodes_of(2, 3))
@@ -210,6 +212,7 @@ def test_spark_swaps_where_the_table_asks_for_more(store: Store) -> None:
     lake.all_see(store)
 
 
+@pytest.mark.system
 def test_spark_swaps_single_rows_where_the_table_asks_for_more(store: Store) -> None:
     lake = Lake(store, NODES, "owner_file_id")
     lake.swap(*nodes_of(1, 3), *nodes_of(2, 3), *nodes_of(3, 2))

@@ -210,6 +210,7 @@ def test_no_mode_refuses_any_change(make_store: MakeStore, spark: SparkSession) 
         append(make_store(strict), "items", frame(spark, item(2), table=strict), Commit("r2"))
 
 
+@pytest.mark.system
 def test_other_partitions_come_only_with_an_overwrite(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     flat = with_policy(partition_by=())
@@ -220,6 +221,7 @@ def test_other_partitions_come_only_with_an_overwrite(make_store: MakeStore, spa
     assert make_store(moved).log("items").snapshot().partition_columns == ()
 
 
+@pytest.mark.system
 def test_fields_in_another_order_are_no_drift(make_store: MakeStore, spark: SparkSession) -> None:
     """A field that merge mode added stands last in the table, wherever the contract has it."""
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
@@ -230,6 +232,7 @@ def test_fields_in_another_order_are_no_drift(make_store: MakeStore, spark: Spar
     assert second.version == first.version + 1
 
 
+@pytest.mark.system
 def test_a_new_column_may_have_statistics_at_once(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     newer = with_columns(ADDED, write=structs.replace(ITEMS.write, stats_columns=("file_id", "added")))
@@ -246,6 +249,7 @@ def test_a_refused_commit_leaves_no_trace(make_store: MakeStore, spark: SparkSes
     assert make_store(ITEMS).log("items").snapshot().version == 0
 
 
+@pytest.mark.system
 def test_a_default_of_a_column_that_may_not_be_null_also_serves_old_rows(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
@@ -267,6 +271,7 @@ def test_names_are_not_told_by_case(make_store: MakeStore, spark: SparkSession) 
         append(store, "items", twice, Commit("r2"))
 
 
+@pytest.mark.system
 def test_an_untyped_null_fits_every_column(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     rows = frame(spark, item(1)).withColumn("marks", F.lit(None)).withColumn("weight", F.lit(None))

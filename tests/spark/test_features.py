@@ -33,6 +33,7 @@ def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: Spa
 
 @pytest.mark.parametrize("existing", [False, True], ids=["new table", "existing table"])
 @pytest.mark.parametrize("name", quick(FEATURES, 0, 1))
+@pytest.mark.system
 def test_each_feature_is_switched_on_by_policy(
     make_store: MakeStore, spark: SparkSession, name: FeatureName, existing: bool
 ) -> None:

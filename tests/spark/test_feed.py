@@ -104,6 +104,7 @@ def test_a_table_without_a_feed(make_store: MakeStore, spark: SparkSession) -> N
         read_feed(store, "items", Window(starting_version=0))
 
 
+@pytest.mark.system
 def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     store = make_store(FED)
@@ -115,6 +116,7 @@ def test_a_feed_switched_on_later_starts_there(make_store: MakeStore, spark: Spa
     ]
 
 
+@pytest.mark.system
 def test_a_feed_switched_off_in_between_is_lost(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(FED)
     append(store, "items", frame(spark, item(1)), Commit("r1"))
@@ -141,6 +143,7 @@ def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spar
     assert "read the whole table" in caught.value.hint
 
 
+@pytest.mark.system
 def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) -> None:
     fed = three_changes(make_store(FED), spark)
     log = Path(fed.location("items")) / "_delta_log"

@@ -120,6 +120,7 @@ def test_bloom_filter_dictionary_and_compression_in_the_footer(
         assert {column.compression for column in columns.values()} == {"ZSTD"}
 
 
+@pytest.mark.system
 def test_bloom_filters_do_not_swell_small_files(make_store: MakeStore, spark: SparkSession) -> None:
     plain = make_store(with_policy(writer=WriterProperties()))
     without = overwrite(plain, "items", shuffled(spark, 100), Commit("r1"))
@@ -179,6 +180,7 @@ def test_a_changed_policy_reaches_the_table_and_its_next_files(
     assert set(add["stats"]["minValues"]) == {"bend"}
 
 
+@pytest.mark.system
 def test_rows_of_other_owners_keep_their_order(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     overwrite(store, "items", shuffled(spark, 200), Commit("r1"))
@@ -204,6 +206,7 @@ def test_light_readers_read_what_we_write(make_store: MakeStore, spark: SparkSes
     [catalog.TABLES[::3], pytest.param(catalog.TABLES, marks=pytest.mark.system)],
     ids=["some", "all"],
 )
+@pytest.mark.system
 def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
     make_store: MakeStore, spark: SparkSession, tables: tuple[Table, ...]
 ) -> None:
@@ -226,6 +229,7 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
         assert len(list(threads.map(bear, tables))) == len(tables) > 8
 
 
+@pytest.mark.system
 def test_lineage_columns_stay_until_others_are_named(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
     overwrite(store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight",))

@@ -27,6 +27,7 @@ def change_rows(rows: list[Row], version: int, kind: str) -> Changes:
     return Counter((version, kind, row["node_id"], row["owner_file_id"]) for row in rows)
 
 
+@pytest.mark.system
 def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake) -> None:
     store = make_store(lake.table)
     assert store.root == lake.tables.root

@@ -60,6 +60,7 @@ def test_a_partition_becomes_one_file(store: Store, lake: Lake) -> None:
     lake.all_see(store, before.version)
 
 
+@pytest.mark.system
 def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
     version = looked_at(lake).version
     done = optimize(store, NODES.name, Commit("run-x"), order=ORDER)
@@ -78,6 +79,7 @@ def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
     assert (commit.operation, made.run_id, made.operation) == ("OPTIMIZE", "run-x", "zorder")
 
 
+@pytest.mark.system
 def test_files_are_written_by_the_policy(store: Store, lake: Lake) -> None:
     optimize(store, NODES.name, Commit("run-x"), order=ORDER)
     adds = replay_log(lake.location, lake.version).adds.values()
@@ -91,6 +93,7 @@ def test_files_are_written_by_the_policy(store: Store, lake: Lake) -> None:
     assert set(stats["minValues"]) == {*NODES.write.stats_columns} - {"node_kind"}
 
 
+@pytest.mark.system
 def test_nothing_to_do_makes_no_version(store: Store, lake: Lake) -> None:
     first = optimize(store, NODES.name, Commit("run-x"))
     again = optimize(store, NODES.name, Commit("run-x", 1))
@@ -98,6 +101,7 @@ def test_nothing_to_do_makes_no_version(store: Store, lake: Lake) -> None:
     assert again.metrics == {}
 
 
+@pytest.mark.system
 def test_a_partition_that_is_not_there(store: Store, lake: Lake) -> None:
     version = looked_at(lake).version
     assert optimize(store, NODES.name, Commit("r"), partitions=[{"node_kind": "NO'NE"}]).version == version

@@ -26,6 +26,7 @@ from support.two_repositories import apart_lake, copied_lake
 @pytest.mark.parametrize(
     "name", [pytest.param("repo_files_v1", marks=pytest.mark.system), "cpg_nodes", "diagnostics_norm_v1"]
 )
+@pytest.mark.system
 def test_spark_goes_on(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:

@@ -337,6 +337,7 @@ def test_functions_have_the_values_of_the_light_lane(
     assert not [tag for tag in session.sparkContext.getJobTags() if tag.startswith("codeanatomy")]
 
 
+@pytest.mark.system
 def test_the_session_of_the_user_stays_as_it_is(
     spark: SparkSession, session: SparkSession, ask_lake: Path
 ) -> None:
@@ -393,6 +394,7 @@ class Settings:
         self.get = session.conf.get
 
 
+@pytest.mark.system
 def test_nothing_but_the_public_interface_is_used(session: SparkSession, light: Lake) -> None:
     lake = SparkLake(light.snapshot, Remote(session))  # type: ignore[arg-type]
     assert rows_of(lake.callees("Cart.total")) == list(light.callees("Cart.total").rows)
@@ -400,6 +402,7 @@ def test_nothing_but_the_public_interface_is_used(session: SparkSession, light: 
     lake.close()
 
 
+@pytest.mark.system
 def test_an_earlier_run(session: SparkSession, ask_lake: Path) -> None:
     first = recorded_runs(str(ask_lake))[0].run_id
     for as_of, symbols in ((first, ["old.retired"]), (None, [])):
@@ -408,6 +411,7 @@ def test_an_earlier_run(session: SparkSession, ask_lake: Path) -> None:
         lake.close()
 
 
+@pytest.mark.system
 def test_a_lake_that_moves_on(session: SparkSession, ask_lake: Path, tmp_path: Path) -> None:
     copy = tmp_path / "lake"
     shutil.copytree(ask_lake, copy)

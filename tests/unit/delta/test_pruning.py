@@ -360,6 +360,7 @@ def test_no_pair_of_values_is_left_out(name: str) -> None:
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(adds(), min_size=1, max_size=4), conditions)
+@pytest.mark.system
 def test_no_file_with_a_matching_row_is_left_out(
     made: list[tuple[Add, list[Row]]], asked: BuildInputs
 ) -> None:
@@ -446,6 +447,7 @@ def test_files_of_our_writer(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(some_rows, min_size=1, max_size=3), st.lists(conditions, min_size=5, max_size=5))
+@pytest.mark.system
 def test_files_of_another_writer_with_partitions_of_null(
     tmp_path_factory: pytest.TempPathFactory, commits: list[list[Row]], asked: list[BuildInputs]
 ) -> None:

@@ -437,6 +437,7 @@ def check_all(sources: Any) -> int:
     return checked
 
 
+@pytest.mark.system
 def test_real_files() -> None:
     assert check_all(package("requests")) >= 15
     assert check_all(stdlib(step=100)) >= 15

@@ -106,10 +106,12 @@ def test_the_unresolved_is_told(program: dict[str, Json]) -> None:
     assert found["unknown(each)"] == "UnexpectedPyreflyTarget"
 
 
+@pytest.mark.system
 def test_same_bytes_same_rows(program: dict[str, Json], tmp_path: Path) -> None:
     assert checked_rows(write_sources(tmp_path / "again", PROGRAM), tmp_path / "work") == program
 
 
+@pytest.mark.system
 def test_the_project_does_not_steer_it(
     program: dict[str, Json], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -287,6 +287,7 @@ def test_the_time_limit_ends_the_parser() -> None:
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="the system does not tell the memory in use"
 )
+@pytest.mark.system
 def test_memory_is_given_back() -> None:
     """Parts of tree-sitter 0.26.0 keep what they were given, the tree among it: 1 MB for a file like this."""
 

@@ -257,6 +257,7 @@ def check_files(paths: list[Path]) -> int:
     return facts
 
 
+@pytest.mark.system
 def test_real_files() -> None:
     requests = sorted(corpus.package("requests").rglob("*.py"))
     assert check_files(requests + standard_library()[::60]) > 10_000

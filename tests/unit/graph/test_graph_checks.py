@@ -10,11 +10,12 @@ import pytest
 
 from support.graph_checks import CONSTRUCTS, built, problems_of, sources_of, text_problems_of
 from support.graph_stage import Graph, graph_of
+from support.marks import quick
 
 # Whole graphs
 
 
-@pytest.mark.parametrize("profile", ["full", "default"])
+@pytest.mark.parametrize("profile", quick(["full", "default"], 0))
 @pytest.mark.parametrize("construct", CONSTRUCTS)
 def test_the_graphs_of_all_constructs_are_whole(construct: str, profile: Any) -> None:
     graph = built(construct, profile)
@@ -23,6 +24,7 @@ def test_the_graphs_of_all_constructs_are_whole(construct: str, profile: Any) ->
 
 
 @pytest.mark.parametrize("profile", ["full", "default"])
+@pytest.mark.system
 def test_the_graph_of_a_package_is_whole(profile: Any) -> None:
     assert problems_of(built("requests", profile), profile) == []
 

@@ -281,6 +281,7 @@ def test_what_a_file_owns_does_not_depend_on_what_other_files_are_graphed() -> N
 # The same again
 
 
+@pytest.mark.system
 def test_two_runs_give_the_same_rows() -> None:
     assert graph_of(SMALL) == graph_of(SMALL)
     some = dict(list(sources_of("requests").items())[:5])

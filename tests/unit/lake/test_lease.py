@@ -213,6 +213,7 @@ def test_a_killed_holder_is_known_to_be_gone(tmp_path: Path, others: Callable[[]
     assert is_stale(replace(row_of(tmp_path), state="held", process=lease.before.process), datetime.now(UTC))
 
 
+@pytest.mark.system
 def test_a_stopped_holder_loses_it(tmp_path: Path, others: Callable[[], Other]) -> None:
     other = others()
     assert other.ask("acquire", tmp_path, "run-1", 1, 0.2) == "done"

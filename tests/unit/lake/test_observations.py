@@ -67,6 +67,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(lake, source, (first.run_id, second.run_id), took)
 
 
+@pytest.mark.system
 def test_every_commit_in_the_logs_is_a_mutation(shop: Built) -> None:
     for run_id in shop.runs:
         check_mutations(shop.lake, run_id)
@@ -124,6 +125,7 @@ def test_a_build_that_has_nothing_to_do_records_nothing(shop: Built) -> None:
     assert {table.name: len(log_of(shop.lake, table.name)) for table in OBSERVE_TABLES} == before
 
 
+@pytest.mark.system
 def test_what_a_failed_run_has_done_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lake, source = tmp_path / "lake", write_sources(tmp_path / "shop", FIRST)
     clean_lake(lake, {"shop": source})
@@ -155,6 +157,7 @@ def test_a_record_that_fails_changes_nothing_of_the_build(
     assert "not recorded: OSError: No space left" in caplog.text
 
 
+@pytest.mark.system
 def test_a_commit_that_lost_is_told_with_its_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_dry_run_shows_what_and_why_and_writes_nothing(lake: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
 
 
+@pytest.mark.system
 def test_old_versions_go_and_runs_within_the_retention_stay(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

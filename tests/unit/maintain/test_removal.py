@@ -119,6 +119,7 @@ def test_what_is_published_stays_although_a_newer_version_is_there(lake: Lake) -
     assert readable(lake) == {0, 7, 11}
 
 
+@pytest.mark.system
 def test_every_run_within_the_retention_stays_and_the_one_before_it(lake: Lake) -> None:
     for version, hours in ((1, 900), (3, 400), (6, 100), (8, 50)):
         published(lake, version, LATER - timedelta(hours=hours), f"run-{version}")

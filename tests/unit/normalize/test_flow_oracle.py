@@ -40,6 +40,7 @@ def check_files(files: list[Path]) -> int:
 
 
 @pytest.mark.parametrize("name", ["requests", pytest.param("flask", marks=pytest.mark.system)])
+@pytest.mark.system
 def test_a_package_is_as_the_oracle_sees_it(name: str) -> None:
     assert check_files(sorted(corpus.package(name).rglob("*.py"))) > 15
 
@@ -134,6 +135,7 @@ def test_the_oracle_finds_what_paths_find_in_random_programs(text: str) -> None:
         check_paths(unit)
 
 
+@pytest.mark.system
 def test_the_oracle_finds_what_paths_find_in_a_package() -> None:
     for path in sorted(corpus.package("requests").rglob("*.py")):
         for unit in units_of(compiled(source_of(path.read_bytes()))):

@@ -397,6 +397,7 @@ def test_a_repository_has_what_cannot_be_resolved_and_what_can_in_several_ways(s
     assert len({row["ambiguity_group_id"] for row in rows} - {None}) > 5
 
 
+@pytest.mark.system
 def test_edits_reach_files_that_they_do_not_write() -> None:
     reached = 0
     for step in steps(0)[:30]:

@@ -597,6 +597,7 @@ def expect_failures(edited: Edited) -> None:
     assert failures(edited.lake, edited.row.extract_run_id) == failures(clean, theirs)
 
 
+@pytest.mark.system
 def test_a_file_that_cannot_be_opened_any_more(edited: Edited, tmp_path: Path) -> None:
     (edited.source / "lib.py").unlink()
     (edited.source / "lib.py").symlink_to(tmp_path / "nowhere")
@@ -605,6 +606,7 @@ def test_a_file_that_cannot_be_opened_any_more(edited: Edited, tmp_path: Path) -
     expect_failures(edited)
 
 
+@pytest.mark.system
 def test_the_first_file_of_an_empty_repository(tmp_path: Path) -> None:
     edited = Edited(tmp_path, {"README.md": "# Empty\n"})
     report = edited.refreshed({"a.py": "import b\n"})
@@ -822,6 +824,7 @@ def rewrite_another(source: Path) -> None:
     ("meanwhile", "again"),
     quick([(rewrite, set()), (remove, {"lib.py"}), (rewrite_another, {"use.py", "other.py"})], 0),
 )
+@pytest.mark.system
 def test_a_source_that_changes_while_it_is_read(
     meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -979,6 +982,7 @@ def test_a_refresh_records_what_it_has_read_of_the_feeds(edited: Edited) -> None
     }
 
 
+@pytest.mark.system
 def test_without_a_feed_what_differs_is_found_by_comparison(
     edited: Edited, longer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

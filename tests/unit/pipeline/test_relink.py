@@ -14,6 +14,7 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.pipeline.refresh.relink import EDGE_IDS, NOTHING, Relinked, relinked, relinked_edges
 from codeanatomy.relate.relation_rows import RELATIONS
 from support.graph_stage import graph_files
+from support.marks import quick
 from support.relate_stage import programs_of, repository_rows
 
 Sources = Mapping[str, str]
@@ -88,7 +89,7 @@ def rows_by_file(sources: Sources, profile: Profile) -> dict[str, dict[str, list
     }
 
 
-@pytest.mark.parametrize("profile", ["default", "full"])
+@pytest.mark.parametrize("profile", quick(["default", "full"], 1))
 @pytest.mark.parametrize(("edit", "linked", "whole"), CASES.values(), ids=CASES)
 def test_edges_that_are_swapped_make_the_graph_of_a_clean_build(
     edit: Sources, linked: set[str], whole: set[str], profile: Profile

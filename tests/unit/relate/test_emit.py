@@ -254,6 +254,7 @@ def all_rows() -> dict[str, list[Row]]:
     return {case.repo_id: rows_of(solved(sources_below(case.folder))) for case in CASES}
 
 
+@pytest.mark.system
 def test_rows_of_all_cases_are_sound() -> None:
     for rows in all_rows().values():
         check(rows)
@@ -281,6 +282,7 @@ print(digest(int(sys.argv[1])))
 """
 
 
+@pytest.mark.system
 def test_neither_order_nor_hash_seed_change_a_byte() -> None:
     command = [sys.executable, "-c", DIGEST.format(tests=str(TESTS)), "2"]
     done = subprocess.run(

@@ -199,6 +199,7 @@ def test_two_files_of_one_name_are_searched_in_order() -> None:
     )
 
 
+@pytest.mark.system
 def test_a_long_chain_of_imports_is_followed() -> None:
     count = 1000
     sources = {f"m{at}.py": f"from m{at + 1} import f\n" for at in range(count)} | {

@@ -564,6 +564,7 @@ def total(sources: Iterable[Source]) -> Agreement:
     return found
 
 
+@pytest.mark.system
 def test_flask_is_bound_as_the_compiler_does() -> None:
     found = total(sources_in(corpus.package("flask")))
     assert found.disagreements == []

@@ -177,6 +177,7 @@ def test_branches_give_exactly_what_some_run_calls(lines: list[str]) -> None:
 
 @settings(max_examples=examples(80), deadline=None)
 @given(ANYTHING)
+@pytest.mark.system
 def test_loops_and_handlers_miss_nothing_that_a_run_calls(lines: list[str]) -> None:
     ours, theirs = function(lines)
     if ours.count("c()") > 6:

@@ -125,6 +125,7 @@ def test_what_is_asked_for_has_statistics_in_the_next_build(small: Built) -> Non
     assert not verify(str(small.lake)).findings
 
 
+@pytest.mark.system
 def test_an_explicit_policy_is_left_alone(small: Built) -> None:
     before = small.properties()
     record_queries(str(small.lake), [recorded_query(NODES, "line", "name")])

@@ -133,6 +133,7 @@ def test_an_unreachable_repository_is_one_clear_message(tmp_path: Path, java: Ja
         assert step in problem.value.hint
 
 
+@pytest.mark.system
 def test_a_repository_that_never_answers_is_given_up(
     tmp_path: Path, java: Java, settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
