@@ -71,6 +71,7 @@ def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path
     assert not found.differences, found.differences
 
 
+@pytest.mark.system
 def test_the_options_are_those_of_the_build(refreshed: Path) -> None:
     rows = Snapshot.open(str(refreshed)).repositories
     orders = build_requests(rows, SETTINGS, "aside", quiet())
@@ -80,6 +81,7 @@ def test_the_options_are_those_of_the_build(refreshed: Path) -> None:
     }
 
 
+@pytest.mark.system
 def test_what_cannot_be_repeated_is_refused(refreshed: Path, tmp_path: Path) -> None:
     rows = Snapshot.open(str(refreshed)).select_repositories("b")
     copy = shutil.copytree(refreshed.parent / "b", tmp_path / "b")
@@ -109,6 +111,7 @@ def run(
     return command_runner(capfd, monkeypatch, tmp_path)
 
 
+@pytest.mark.system
 def test_the_command_tells_what_differs(run: RunCommand, refreshed: Path, tmp_path: Path) -> None:
     lake = copied_lake(tmp_path, refreshed)
     where = ("verify", "--against-clean", "--lake", str(lake), "--repo-id", "b")

@@ -632,6 +632,7 @@ def test_every_span_is_a_name_in_larger_sources(package: str) -> None:
     assert checked["name"] > 0.9 * (checked.total() - checked["local"]), checked
 
 
+@pytest.mark.system
 def test_definitions_are_those_of_the_syntax_tree() -> None:
     compare_definitions("requests")
 

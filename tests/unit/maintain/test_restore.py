@@ -92,6 +92,7 @@ def test_the_runs_differ(made: ThreeRuns) -> None:
 
 
 @pytest.mark.parametrize("run", [0, pytest.param(1, marks=pytest.mark.system)])
+@pytest.mark.system
 def test_every_row_of_a_run_is_there_again(lake: ThreeRuns, run: int) -> None:
     before, wanted = rows(lake.root), rows(lake.root, lake.runs[run])
     report = lake.restore(lake.runs[run])

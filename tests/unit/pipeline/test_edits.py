@@ -83,7 +83,7 @@ def text_of(content: bytes) -> str:
 
 def test_a_seed_is_the_same_repository_and_script_in_every_process() -> None:
     program = (
-        "import hashlib, edits\n"
+        "import hashlib; from support import edits\n"
         "tree, digest = edits.repository(3), hashlib.sha256()\n"
         "for edit in edits.script(3, 60):\n"
         "    digest.update(repr((sorted(tree.items()), edit)).encode())\n"
