@@ -100,6 +100,7 @@ def test_the_command_ends_well(lake: Path) -> None:
     assert [process.wait(60) for process in running] == [0] * 6
 
 
+@pytest.mark.system
 def test_a_build_that_ends_earlier_is_told(
     spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

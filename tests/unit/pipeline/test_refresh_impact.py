@@ -173,6 +173,7 @@ AFTER = {
 del AFTER["gone.py"]
 
 
+@pytest.mark.system
 def test_a_plan_tells_what_the_build_records_and_writes_nothing(tmp_path: Path) -> None:
     source, lake = tmp_path / "source", tmp_path / "lake"
     write_tree(source, BEFORE)

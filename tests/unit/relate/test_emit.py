@@ -262,6 +262,7 @@ def test_rows_of_all_cases_are_sound() -> None:
     assert kinds == set(ENDS)
 
 
+@pytest.mark.system
 def test_rows_of_the_call_graph_are_the_call_graph() -> None:
     for case in CASES:
         found: dict[str, set[str]] = {}
