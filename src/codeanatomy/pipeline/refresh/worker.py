@@ -73,7 +73,8 @@ class Worker:
             try:
                 _send(process.stdin, (function, arguments))
                 answer = pickle.load(cast("IO[bytes]", process.stdout))  # noqa: S301
-            except (EOFError, OSError, pickle.UnpicklingError) as problem:
+            # A ValueError: the pipe was closed by `stop` while it was read.
+            except (EOFError, OSError, ValueError, pickle.UnpicklingError) as problem:
                 raise StepFailed("the process of the refresh died", "run the command again") from problem
         if isinstance(answer, Raised):
             raise answer.problem
