@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from itertools import product
 from math import inf, nan
@@ -16,8 +17,9 @@ from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from codeanatomy import ids, spans
-from codeanatomy.errors import CatalogError
+from codeanatomy import ids, node_ids, spans
+from codeanatomy.errors import CatalogError, UnknownName
+from codeanatomy.node_ids import NATURAL_CHARS, PREFIXES
 from codeanatomy.spark import functions
 from codeanatomy.spark.functions import (
     FUNCTIONS,
@@ -52,15 +54,25 @@ NASTY = (
     "x\r\ny",
     "\ufeff",
     "true",
+    ";",
+    "%",
+    "%3B;%25",
+    "a:b;c%d",
+    'it\'s "quoted" `text`',
+    "back\\slash",
 )
 texts = st.one_of(
     st.none(),
     st.sampled_from(NASTY),
     # Lone surrogates have a test of their own: PySpark cannot ship them.
     st.text(
-        alphabet=st.one_of(st.sampled_from("a~:0é\u0301😀\r\n"), st.characters(exclude_categories=["Cs"]))
+        alphabet=st.one_of(st.sampled_from("a~:;%0é\u0301😀\r\n'"), st.characters(exclude_categories=["Cs"]))
     ),
 )
+# Around the length from which a natural key is cut, in characters of one to four bytes.
+long_texts = st.text("a;%é😀", min_size=NATURAL_CHARS - 2, max_size=NATURAL_CHARS + 3)
+kinds = st.one_of(st.none(), st.sampled_from(sorted(PREFIXES)))
+numbers = st.one_of(st.none(), st.integers(0, 12), st.integers(0, 2**63 - 1), st.integers(9_998, 1_000_002))
 bigints = st.one_of(st.none(), st.integers(-2, 6), st.integers(-(2**63), 2**63 - 1))
 doubles = st.one_of(st.none(), st.sampled_from((1.0, 0.9, 0.7, 0.5, 0.3, -0.0, nan, inf, -inf)), st.floats())
 SPELLINGS = ("utf8", "utf16", "utf32", "UTF-8", "2", "-1", "utf_32", "UTF32CodeUnitOffsetFromLineStart")
@@ -68,6 +80,10 @@ encodings = st.one_of(st.sampled_from(SPELLINGS), texts)
 columns = st.one_of(st.none(), st.integers(-1, 12), st.integers(-(2**63), 2**63 - 1))
 
 ARGUMENTS: dict[str, tuple[st.SearchStrategy[Any], ...]] = {
+    "definition_key": (texts, texts, texts),
+    "node_id": (kinds, texts, texts, numbers),
+    "natural_id": (kinds, texts, st.one_of(texts, long_texts)),
+    "edge_id": (texts, texts, texts, numbers),
     "stable_hash64": (texts,),
     "stable_hash128": (texts,),
     "prefixed_hash64": (texts, texts),
@@ -86,8 +102,34 @@ def sql(spark: SparkSession) -> SparkSession:
     return spark
 
 
+def node_id(kind: str, key: str, name: str | None = None, number: int | None = None) -> str:
+    """Like `node_ids.node_id`, with the two parameters that SQL has for a part."""
+    return node_ids.node_id(kind, key, name if number is None else number)
+
+
+def edge_id(kind: str, src: str, dst: str, repeat: int | None = 0) -> str:
+    return node_ids.edge_id(kind, src, dst, repeat or 0)
+
+
+RECIPE: dict[str, Callable[..., str]] = {
+    "definition_key": node_ids.definition_key,
+    "node_id": node_id,
+    "natural_id": node_ids.natural_id,
+    "edge_id": edge_id,
+}
+
+
 def python_form(name: str) -> Callable[..., Any]:
-    return getattr(ids, name, None) or getattr(spans, name)  # type: ignore[no-any-return]
+    if name not in RECIPE:
+        return getattr(ids, name, None) or getattr(spans, name)  # type: ignore[no-any-return]
+    optional = {"name", "number", "repeat"} if name != "natural_id" else set()
+    required = [p not in optional for p, _ in FUNCTIONS_BY_NAME[name].parameters]
+
+    def null_in_null_out(*arguments: Any) -> str | None:
+        missing = (value is None for value, needed in zip(arguments, required, strict=False) if needed)
+        return None if any(missing) else RECIPE[name](*arguments)
+
+    return null_in_null_out
 
 
 def helper_form(name: str) -> Callable[..., Column]:
@@ -188,6 +230,38 @@ def test_stable_id_agrees(sql: SparkSession, rows: list[tuple[Any, ...]]) -> Non
             )
 
 
+def test_parameters_of_ids_have_defaults(sql: SparkSession) -> None:
+    key = node_ids.definition_key("shop", "shop/cart.py", "Cart.total")
+    site = node_ids.node_id("CALLSITE", key, 3)
+    in_sql = sql.sql(
+        "WITH made AS (SELECT definition_key('shop', 'shop/cart.py', 'Cart.total') AS key) "
+        "SELECT definition_key('shop', 'shop/cart.py'), node_id('FUNCTION', key), "
+        "node_id('BINDING', key, 'x'), node_id('CALLSITE', key, number => 3), "
+        "edge_id('CALLS', 'a', 'b'), edge_id('CALLS', 'a', 'b', 2) FROM made"
+    )
+    repo_id, path, made = fn.lit("shop"), fn.lit("shop/cart.py"), fn.lit(key)
+    by_helpers = sql.range(1).select(
+        functions.definition_key(repo_id, path),
+        functions.node_id("FUNCTION", made),
+        functions.node_id("BINDING", made, fn.lit("x")),
+        functions.node_id("CALLSITE", made, number=fn.lit(3)),
+        functions.edge_id("CALLS", fn.lit("a"), fn.lit("b")),
+        functions.edge_id("CALLS", fn.lit("a"), fn.lit("b"), fn.lit(2)),
+    )
+    module = node_ids.definition_key("shop", "shop/cart.py")
+    expected = (module, f"function:{key}", f"binding:{key}.x", site, "CALLS;a;b", "CALLS;a;b;2")
+    assert in_sql.collect() == [expected]
+    assert by_helpers.collect() == [expected]
+
+
+def test_a_kind_that_does_not_exist_is_refused(sql: SparkSession) -> None:
+    with pytest.raises(UnknownName, match="FUNCTON"):
+        functions.node_id("FUNCTON", fn.lit("k"))
+    for call in ("node_id('FUNCTON', 'k')", "natural_id('FUNCTON', 'r', 'n')"):
+        with pytest.raises(Exception, match="unknown node kind FUNCTON"):
+            sql.sql(f"SELECT {call}").collect()
+
+
 def test_a_null_array_of_parts_has_no_id(sql: SparkSession) -> None:
     assert sql.sql("SELECT stable_id('x', CAST(NULL AS ARRAY<STRING>)) AS id").collect() == [(None,)]
 
@@ -200,10 +274,15 @@ def test_text_that_only_the_jvm_can_hold_agrees_too(sql: SparkSession) -> None:
     answer = sql.range(1).select(
         functions.stable_hash128(made).alias("hash"),
         stable_id("x", made).alias("id"),
+        functions.definition_key(made, made, made).alias("key"),
+        functions.natural_id("TYPE", made, fn.repeat(made, 50)).alias("natural"),
         *(functions.col_to_byte(made, fn.lit(col), fn.lit("utf16")).alias(f"col_{col}") for col in range(7)),
     )
     row = answer.collect()[0]
     assert (row["hash"], row["id"]) == (ids.stable_hash128(text), ids.stable_id("x", text))
+    assert row["key"] == node_ids.definition_key(text, text, text)
+    natural = node_ids.natural_id("TYPE", text, text * 50)
+    assert row["natural"] == re.sub("[\ud800-\udfff]", "\ufffd", natural), "read back as U+FFFD"
     for col in range(7):
         assert row[f"col_{col}"] == spans.col_to_byte(text, col, "utf16"), col
 
@@ -236,6 +315,10 @@ def test_every_helper_is_native_and_compiled(sql: SparkSession) -> None:
 
 def test_calls_on_literals_are_folded(sql: SparkSession) -> None:
     literals: dict[str, tuple[Any, ...]] = {
+        "definition_key": ("r", "a.py", "A.f"),
+        "node_id": ("CALLSITE", "k", None, 7),
+        "natural_id": ("TYPE", "r", "x" * 200),
+        "edge_id": ("CALLS", "a", "b", 1),
         "stable_hash64": ("a",),
         "stable_hash128": ("a",),
         "prefixed_hash64": ("p", "a"),
@@ -299,8 +382,10 @@ def test_registration_is_for_one_session(sql: SparkSession) -> None:
 def test_parameters_have_the_same_names_in_all_forms() -> None:
     for function in FUNCTIONS:
         names = [name for name, _ in function.parameters]
-        assert list(inspect.signature(python_form(function.name)).parameters) == names
+        python = RECIPE.get(function.name) or python_form(function.name)
+        assert list(inspect.signature(python).parameters) == names
         assert list(inspect.signature(helper_form(function.name)).parameters) == names
+        assert names[len(names) - len(function.defaults) :] == list(function.defaults)
 
 
 def test_declarations_survive_every_quoting() -> None:

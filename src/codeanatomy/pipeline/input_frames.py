@@ -20,7 +20,7 @@ from codeanatomy.normalize.file_view import ListFields, Reads
 from codeanatomy.relate.compile.scope import SYMBOL_FIELDS
 from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
 from codeanatomy.relate.program import CALL_TARGETS
-from codeanatomy.spark.functions import stable_id
+from codeanatomy.spark.functions import definition_key, node_id
 
 
 def witness_frames(
@@ -51,7 +51,8 @@ def witness_frames(
     )
     index = ("line_no", "line_start_byte", "line_end_byte", "newline_kind")
     # A document of a file that the repository lacks belongs to the file it would be.
-    meant = F.coalesce("file_id", stable_id("file", F.col("repo_id"), F.col("path"))).alias("file_id")
+    missing = node_id("FILE", definition_key(F.col("repo_id"), F.col("path")))
+    meant = F.coalesce("file_id", missing).alias("file_id")
     return {
         "repo_files_v1": repo_files_v1.select(
             "file_id", "repo_id", "path", "skipped_reason", "encoding", "mtime_ns"

@@ -3,13 +3,13 @@
 `FUNCTIONS` declares each function once: parameters, type, body. `register_functions` turns the
 declaration into a temporary SQL function, which the optimizer inlines and SQL calls with named arguments:
 
-    SELECT stable_id(prefix => 'def', parts => array(path, string(bstart))) FROM defs
+    SELECT node_id('PARAMETER', definition_key(repo_id, path, qualified => 'Cart.total'), name => 'self')
 
-(`string(bstart)`, because ANSI mode reads `array(text, integer)` as integers and fails on the text.)
 The helper of the same name parses the same body and substitutes `Column`s for the parameters. It
 needs no registration, and unlike a SQL function it also works inside a lambda:
 
-    defs.select(stable_id("def", fn.col("path"), fn.col("bstart")).alias("def_id"))
+    key = definition_key(fn.col("repo_id"), fn.col("path"), fn.lit("Cart.total"))
+    files.select(node_id("PARAMETER", key, name=fn.lit("self")).alias("node_id"))
 
 How one body serves both: it is written in the subset that the expression grammars of SQL and Python share
 (calls, comparisons, `and`, `or`, `is not null`, a few operators), so Python's own parser reads it:
@@ -25,12 +25,14 @@ This implies some rules: branches are `when(condition, value, ..., otherwise)`; 
 a SQL literal depends on a setting. `stable_id` is the exception: SQL has no varargs, so its SQL form folds
 an array with a lambda, while the helper builds one flat `concat` that takes part in code generation and is
 folded when all its arguments are literals (the SQL form is not, so a filter on it cannot skip files).
-Both share the expressions of frame and digest.
+Both share the expressions of frame and digest. A part of a node is a name or a number, which have a
+parameter each, because a parameter of SQL has one type.
 
 Registration takes about 0.3 s in a warm JVM and 1.3 s in a new one: only a session that accepts SQL from
 users needs it.
 
-The Python forms, and the rules for null, are in `codeanatomy.ids` and `codeanatomy.spans`.
+The Python forms are in `codeanatomy.node_ids`, `codeanatomy.ids` and `codeanatomy.spans`. Functions of
+`node_ids` take no null in Python; here, a null argument without a default gives null.
 Tests: `tests/spark/test_functions.py`.
 """
 
@@ -40,6 +42,7 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache, reduce
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -47,7 +50,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as fn
 
 from codeanatomy import ids
-from codeanatomy.errors import CatalogError
+from codeanatomy.errors import CatalogError, UnknownName
+from codeanatomy.node_ids import KEY_BYTES, KEY_CHARS, NATURAL_CHARS, NUMBER_DIGITS, PREFIXES
 
 
 class SqlFunction(Struct, frozen=True):
@@ -58,11 +62,16 @@ class SqlFunction(Struct, frozen=True):
     returns: str
     body: str
     doc: str
+    # Default values of the last parameters, as SQL literals by name.
+    defaults: Mapping[str, str] = MappingProxyType({})
 
     @property
     def signature(self) -> str:
         """Name and typed parameters in SQL syntax."""
-        listed = ", ".join(f"{name} {kind}" for name, kind in self.parameters)
+        listed = ", ".join(
+            f"{name} {kind} DEFAULT {self.defaults[name]}" if name in self.defaults else f"{name} {kind}"
+            for name, kind in self.parameters
+        )
         return f"{self.name}({listed})"
 
     @property
@@ -79,10 +88,42 @@ def _frame_of(part: str) -> str:
 
 
 def _id_of(framed: str) -> str:
-    # 16 bytes are 22 base64 characters and '=='. Two `replace`, because `translate` looks up every character
-    # in a map: 4.1 s instead of 3.1 s over 5 M rows (best of 6 each, busy machine of 2 cores).
-    digest = f"unhex(substr(sha2({framed}, 256), 1, 32))"
-    return f"concat(prefix, ':', replace(replace(substr(base64({digest}), 1, 22), '+', '-'), '/', '_'))"
+    # 16 bytes are 22 base64 characters and '=='.
+    return f"concat(prefix, ':', substr({_base64_of(framed, ids.ID_BYTES)}, 1, {ids.ID_CHARS}))"
+
+
+def _base64_of(framed: str, size: int) -> str:
+    # Two `replace`, because `translate` looks up every character in a map: 4.1 s instead of 3.1 s over 5 M
+    # rows (best of 6 each, busy machine of 2 cores).
+    digest = f"unhex(substr(sha2({framed}, 256), 1, {2 * size}))"
+    return f"replace(replace(base64({digest}), '+', '-'), '/', '_')"
+
+
+def _key_of(*parts: str) -> str:
+    """Return a definition key, null if a part is."""
+    framed = ", ".join(f"octet_length({part}), ':', {part}" for part in parts)
+    return _base64_of(f"concat({framed})", KEY_BYTES)
+
+
+def _escaped(name: str) -> str:
+    return f"replace(replace({name}, '%', '%25'), ';', '%3B')"
+
+
+# The prefix of a kind; null for null, an error for text that is no kind.
+_PREFIX = f"""when(kind is not null, coalesce(
+  decode(kind, {", ".join(f"'{kind}', '{prefix}'" for kind, prefix in PREFIXES.items())}),
+  raise_error(concat('unknown node kind ', kind))))"""
+_NUMBER = f"""when(
+  number < {10**NUMBER_DIGITS}, lpad(string(number), {NUMBER_DIGITS}, '0'),
+  string(number))"""
+_NODE_PART = f"""when(
+  number is not null, concat('.', {_NUMBER}),
+  name is not null, concat('.', {_escaped("name")}),
+  '')"""
+_NATURAL_NAME = f"""when(
+  char_length(name) > {NATURAL_CHARS},
+    concat(substr(name, 1, {NATURAL_CHARS - KEY_CHARS - 1}), '~', {_key_of("repo_id", "''", "name")}),
+  name)"""
 
 
 _HASH64 = "bigint(conv(substr(sha2(value, 256), 1, 16), 16, -10)) & 9223372036854775807"
@@ -133,6 +174,37 @@ _ENCODING_NORM = """coalesce(
 _SPAN = (("bstart", "BIGINT"), ("bend", "BIGINT"))
 
 FUNCTIONS: tuple[SqlFunction, ...] = (
+    SqlFunction(
+        "definition_key",
+        (("repo_id", "STRING"), ("path", "STRING"), ("qualified", "STRING")),
+        "STRING",
+        _key_of("repo_id", "path", "qualified"),
+        "Key of a definition by its qualified path; of the module, and its file, without one.",
+        {"qualified": "''"},
+    ),
+    SqlFunction(
+        "node_id",
+        (("kind", "STRING"), ("key", "STRING"), ("name", "STRING"), ("number", "BIGINT")),
+        "STRING",
+        f"concat({_PREFIX}, ':', key, {_NODE_PART})",
+        "Id of the node of a definition, or of a part of it by name or number.",
+        {"name": "NULL", "number": "NULL"},
+    ),
+    SqlFunction(
+        "natural_id",
+        (("kind", "STRING"), ("repo_id", "STRING"), ("name", "STRING")),
+        "STRING",
+        f"concat({_PREFIX}, ':', replace({_escaped('repo_id')}, ':', '%3A'), ':', {_escaped(_NATURAL_NAME)})",
+        "Id of a node of no file: of a package, type, or name outside of the repository.",
+    ),
+    SqlFunction(
+        "edge_id",
+        (("kind", "STRING"), ("src", "STRING"), ("dst", "STRING"), ("repeat", "BIGINT")),
+        "STRING",
+        "concat(kind, ';', src, ';', dst, when(repeat > 0, concat(';', repeat), ''))",
+        "Id of an edge; repeat is its number among the edges of the same kind and ends.",
+        {"repeat": "0"},
+    ),
     SqlFunction(
         "stable_hash64",
         (("value", "STRING"),),
@@ -227,6 +299,29 @@ def register_functions(spark: SparkSession) -> None:
         spark.sql(function.statement)
 
 
+def definition_key(repo_id: Column, path: Column, qualified: Column | None = None) -> Column:
+    """Key of a definition, or without a qualified path of a module: `node_ids.definition_key`."""
+    return _call("definition_key", repo_id, path, fn.lit("") if qualified is None else qualified)
+
+
+def node_id(
+    kind: str | Column, key: Column, name: Column | None = None, number: Column | None = None
+) -> Column:
+    """`node_ids.node_id`; a `str` kind is the kind itself, not the name of a column."""
+    parts = (fn.lit(None) if part is None else part for part in (name, number))
+    return _call("node_id", _node_kind(kind), key, *parts)
+
+
+def natural_id(kind: str | Column, repo_id: Column, name: Column) -> Column:
+    """Id of a node of no file: `node_ids.natural_id`; a `str` kind is the kind itself."""
+    return _call("natural_id", _node_kind(kind), repo_id, name)
+
+
+def edge_id(kind: str | Column, src: Column, dst: Column, repeat: Column | None = None) -> Column:
+    """Id of an edge: `node_ids.edge_id`; a `str` kind is the kind itself."""
+    return _call("edge_id", _literal(kind), src, dst, fn.lit(0) if repeat is None else repeat)
+
+
 def stable_hash64(value: Column) -> Column:
     """63 bits of SHA-256 as a bigint: `ids.stable_hash64`."""
     return _call("stable_hash64", value)
@@ -291,6 +386,13 @@ def _call(name: str, *arguments: Column) -> Column:
 
 def _literal(text: str | Column) -> Column:
     return fn.lit(text) if isinstance(text, str) else text
+
+
+def _node_kind(kind: str | Column) -> Column:
+    """Return a kind as a column; raise UnknownName, which lists the known kinds."""
+    if isinstance(kind, str) and kind not in PREFIXES:
+        raise UnknownName("kind", kind, PREFIXES)
+    return _literal(kind)
 
 
 def _expand(body: str, given: Mapping[str, Column]) -> Column:
