@@ -75,6 +75,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     profile_hash: str
     settings_hash: str | None = None
     catalog_hash: str | None = None
+    # Version of the recipe of ids; the first one was not recorded.
+    id_version: int = 1
     witness_versions: dict[str, str] = {}
     # By step; for a skipped step, those of the run that did it.
     plan_fingerprints: dict[str, str] = {}

@@ -7,7 +7,8 @@
 A step is skipped for a repository if its fingerprint equals that of the published run and its tables exist.
 It is resumed if the journal of an unfinished run has it as completed, and nothing was published since. It is
 refreshed (only affected files are processed) if only the source changed, and at most a share of
-`refresh.max_share` of its paths. Else it runs.
+`refresh.max_share` of its paths. Else it runs. Ids of two versions are never mixed: if those of a repository
+are of another version than this release makes, all of its steps run.
 
 A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
 back first. A table with missing files is emptied and built again.
@@ -25,7 +26,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from codeanatomy import catalog
+from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
@@ -318,7 +319,7 @@ def _action(
     damaged = sorted(state.damaged.intersection(step.outputs))
     if damaged:
         return "run", f"{', '.join(damaged)} is damaged or missing"
-    if row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]:
+    if _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]:
         return "skip", f"unchanged since run {row.run_id}"
     return "run", _change_reason(step, repo_id, prints, row, request)
 
@@ -327,6 +328,9 @@ def _change_reason(step: Step, repo_id: str, prints: Prints, row: RunManifest, r
     """Describe the difference from the published run."""
     if step.name not in row.plan_fingerprints:
         return "last built without it"
+    if not _has_current_ids(row):
+        made = node_ids.ID_VERSION
+        return f"its ids are of version {row.id_version}, this release makes version {made}: all steps run"
     changed = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
     if changed:
         return f"{' and '.join(changed)} changed"
@@ -337,6 +341,10 @@ def _change_reason(step: Step, repo_id: str, prints: Prints, row: RunManifest, r
     if request.build_inputs.settings_hash != row.settings_hash:
         return "settings changed"
     return "its rules or inputs changed"
+
+
+def _has_current_ids(row: RunManifest) -> bool:
+    return row.id_version == node_ids.ID_VERSION
 
 
 def _plan_refreshes(
@@ -387,6 +395,7 @@ def _is_refreshable(
     row = state.repositories.get(repo_id)
     return (
         row is not None
+        and _has_current_ids(row)
         and actions[step.name][repo_id][0] == "run"
         and step.name in row.plan_fingerprints
         and row.rule_fingerprints.get(step.name) == rules[step.name]

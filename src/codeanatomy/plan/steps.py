@@ -8,7 +8,7 @@ A step is a stage; its outputs are the tables of the stage. Two executions of a 
 give the same rows of a repository. A fingerprint covers:
 
     inputs      the fingerprints of the steps whose tables it reads; for the first step, the source
-    rules       the code of its modules, the contracts of its tables, the versions of extractors and tools
+    rules       the code of its modules, the contracts of its tables, versions of ids, extractors and tools
     settings    those that can change rows (RESULT_SETTINGS), and no others
 
 Spark's query plan is not included: for a step in Python it contains only MapInArrow, while the code contains
@@ -27,7 +27,7 @@ from pathlib import Path
 from msgspec import Struct, json, to_builtins
 
 import codeanatomy
-from codeanatomy import catalog
+from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
@@ -173,6 +173,7 @@ def rule_fingerprints(
         rules[step.name] = fingerprint(
             {
                 "after": {name: rules[name] for name in step.after},
+                "ids": node_ids.ID_VERSION,
                 "code": code_digest(step.name),
                 "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
                 "witnesses": build_inputs.witness_versions if step.name == EXTRACT else {},

@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec import structs, to_builtins
 
+from codeanatomy import node_ids
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.write.small import append_small
@@ -171,6 +172,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
         "profile_hash": run.settings.runtime.identity,
         "settings_hash": run.build_inputs.settings_hash,
         "catalog_hash": catalog_hash(run.store.tables),
+        "id_version": node_ids.ID_VERSION,
         "witness_versions": run.build_inputs.witness_versions,
         "input_pins": tuple(InputPin(name, pin) for name, pin in sorted(run.base.pins.items())),
         "step_ms": {name: round(1000 * seconds) for name, seconds in run.seconds.items()},

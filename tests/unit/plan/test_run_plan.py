@@ -13,13 +13,14 @@ import pytest
 from deltalake import write_deltalake
 from msgspec import structs
 
-from codeanatomy import catalog
+from codeanatomy import catalog, node_ids
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import location
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
+from codeanatomy.node_ids import ID_VERSION
 from codeanatomy.pipeline.context import Run
 from codeanatomy.plan.display import dot, plan_lines
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, Undo, lake_state, plan_run, written_tables
@@ -60,6 +61,7 @@ def published(asked: PlanRequest, version: int = 0) -> LakeState:
             finished_at=NOW,
             profile_hash="p" * 32,
             settings_hash=asked.build_inputs.settings_hash,
+            id_version=ID_VERSION,
             witness_versions=asked.build_inputs.witness_versions,
             plan_fingerprints={name: found[repo_id] for name, found in prints.items()},
         )
@@ -142,6 +144,31 @@ def test_a_setting_runs_what_it_can_change() -> None:
     plan = plan_run(request(profile="full"), published(request()), None)
     assert actions(plan) == {"extract": "skip", "normalize": "skip", "relate": "skip", "graph": "run"}
     assert reasons(plan)["graph"] == "settings changed"
+
+
+def test_ids_of_another_version_are_all_made_again() -> None:
+    base = published(request(two="t1"))
+    older = structs.replace(base.repositories["one"], id_version=1)
+    mixed = structs.replace(base, repositories={**base.repositories, "one": older})
+    plan = plan_run(request(source="s2", two="t1"), mixed, None)
+    assert set(actions(plan).values()) == {"run"}
+    assert set(reasons(plan).values()) == {
+        f"its ids are of version 1, this release makes version {ID_VERSION}: all steps run"
+    }
+    assert set(actions(plan, "two").values()) == {"skip"}
+    assert any("ids are of version 1" in line for line in plan_lines(plan))
+
+
+def test_the_version_of_ids_is_part_of_every_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, changed = published(request()), request(source="s2")
+    done = journal(changed, base, "extract")
+    left = structs.replace(base, newest={**base.newest, **{pin.table_name: pin.version for pin in done.pins}})
+    before = plan_run(changed, left, done)
+    assert before.resumes == "run-2"
+    monkeypatch.setattr(node_ids, "ID_VERSION", ID_VERSION + 1)
+    after = plan_run(changed, left, done)
+    assert after.resumes is None, "no step of a run with other ids is resumed"
+    assert all(step.fingerprints != after.step(step.name).fingerprints for step in before.steps)
 
 
 def test_a_step_that_was_not_asked_for_before_runs() -> None:

@@ -42,6 +42,7 @@ RUN_MANIFEST = Table(
             semantic_type="Fingerprint",
         ),
         Column("catalog_hash", "string", "Hash of the contracts of all tables.", semantic_type="Fingerprint"),
+        Column("id_version", "int", "Version of the recipe of ids; null in rows from before version 2."),
         Column("witness_versions", "map<string,string>", "Version of each extractor and tool."),
         Column(
             "plan_fingerprints",
