@@ -23,6 +23,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.lake.manifest import RunManifest, append_manifest
+from codeanatomy.node_ids import KEY_CHARS, edge_id
 
 TEXT = "def f(x): pass\nf(1)\n"
 REPO, RUN = "tiny", "run-1"
@@ -35,8 +36,9 @@ Tables = dict[str, list[Row]]
 
 
 def made(prefix: str, name: str) -> str:
-    """An id of the right form."""
-    return f"{prefix}:{name:-<22}"
+    """An id of the right form: of a definition, or of a part of one."""
+    key = f"{prefix}:{name:-<{KEY_CHARS}}"
+    return key if prefix in ("repo", "file", "module", "function", "scope") else f"{key}.0"
 
 
 A, B = made("file", "a"), made("file", "b")
@@ -67,14 +69,17 @@ def edge(
     file: str | None = A,
     span: tuple[int, int] | None = None,
     role: str | None = None,
+    repeat: int = 0,
 ) -> Row:
+    """A row with its derived id, which is not written."""
     bstart, bend = span or (None, None)
     return {
         "repo_id": REPO,
-        "edge_id": made("edge", f"{kind[:12]}{dst[:4]}{dst.partition(':')[2][:4]}"),
+        "edge_id": edge_id(kind, src, dst, repeat),
         "edge_kind": kind,
         "src_node_id": src,
         "dst_node_id": dst,
+        "repeat": repeat,
         "role": role,
         "owner_file_id": file,
         "path": PATHS.get(file or ""),
@@ -206,7 +211,6 @@ def healthy() -> Tables:
 def relation(found: Row) -> Row:
     """The relation that becomes the edge."""
     names = {
-        "edge_id": "relation_id",
         "edge_kind": "relation_kind",
         "src_node_id": "src_id",
         "dst_node_id": "dst_id",

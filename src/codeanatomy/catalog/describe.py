@@ -45,6 +45,7 @@ def describe_table(table: Table) -> dict[str, str]:
         "path": f"<lake>/{table.path}",
         "primary key": ", ".join(table.primary_key),
         "foreign keys": "; ".join(keys),
+        "derived, not stored": "; ".join(f"{each.column.name} = {each.expression}" for each in table.derived),
         "owner": table.owner or "",
         "inputs": ", ".join(table.inputs),
         "adds to": ", ".join(table.adds_to),

@@ -1,10 +1,14 @@
 """Define semantic types: the meaning of a value beyond its physical type, each with a cheap SQL check.
 
-Ids made by `stable_id(prefix, *parts)` are `<prefix>:` and 22 characters of base64url (128 bits). Parts
-always begin with the repository, so an id is unique in a lake that holds many.
+Ids of nodes and of rows in files are made of definition keys (`node_ids`), 16 characters of base64url:
+
+    file:-Ypa08bsXihimzV9               <prefix>:<key>
+    block:-Ypa08bsXihimzV9.000003       <prefix>:<key>.<name or number>
+    type:shop:list[int]                 <prefix>:<repository>:<text>, for what is in no file
+    CALLS;callsite:...;function:...     <kind>;<source>;<target>[;<repeat>], for an edge
 
 >>> next(kind.check for kind in SEMANTIC_TYPES if kind.name == "FileId")
-"startswith({c}, 'file:') AND length({c}) = 27"
+"startswith({c}, 'file:') AND length({c}) = 21"
 
 `is_a` lists supertypes: a FileId is the NodeId of the file's node, and a NodeId is an EntityId, so
 `cpg_props.entity_id` may be joined with `repo_files_v1.file_id`.
@@ -18,17 +22,32 @@ from collections.abc import Mapping
 
 from codeanatomy.catalog.spec import SemanticType
 
+# Characters of a definition key, and of 128 bits, in base64url.
+KEY_CHARS = 16
 HASH_CHARS = 22
-ANY_ID = f"instr({{c}}, ':') > 1 AND length({{c}}) - instr({{c}}, ':') = {HASH_CHARS}"
+ANY_ID = "instr({c}, ':') > 1 AND length({c}) > instr({c}, ':')"
+# An id without `;`, which separates the ends of an edge.
+NODE_ID = f"{ANY_ID} AND instr({{c}}, ';') = 0"
+EDGE_ID = "instr({c}, ';') > 1 AND instr({c}, ':') > instr({c}, ';')"
 NOT_EMPTY = "{c} <> ''"
 # Supertype of the ids that `normalize_evidence_v1` refers to.
 EVIDENCE_KEY = "EvidenceKey"
 
 
-def _id(name: str, prefix: str, doc: str, *is_a: str) -> SemanticType:
-    """Declare the type of a stable id with a fixed prefix."""
-    check = f"startswith({{c}}, '{prefix}:') AND length({{c}}) = {len(prefix) + 1 + HASH_CHARS}"
+def _of_definition(name: str, prefix: str, doc: str, *is_a: str) -> SemanticType:
+    """Declare the type of ids of a prefix and a definition key."""
+    return SemanticType(name, "string", doc, _has_length(prefix, KEY_CHARS), is_a)
+
+
+def _of_part(name: str, prefix: str, doc: str, *is_a: str) -> SemanticType:
+    """Declare the type of ids of a prefix, a definition key, and a name or number."""
+    end = len(prefix) + KEY_CHARS + 2
+    check = f"startswith({{c}}, '{prefix}:') AND substr({{c}}, {end}, 1) = '.' AND length({{c}}) > {end}"
     return SemanticType(name, "string", doc, check, is_a)
+
+
+def _has_length(prefix: str, characters: int) -> str:
+    return f"startswith({{c}}, '{prefix}:') AND length({{c}}) = {len(prefix) + 1 + characters}"
 
 
 SEMANTIC_TYPES: tuple[SemanticType, ...] = (
@@ -63,47 +82,43 @@ SEMANTIC_TYPES: tuple[SemanticType, ...] = (
     SemanticType("Confidence", "double", "Confidence in a fact; 1 is certain.", "{c} >= 0 AND {c} <= 1"),
     # ids of graph entities
     SemanticType("EntityId", "string", "Id of a node or an edge of the graph.", ANY_ID),
-    SemanticType("NodeId", "string", "Id of a node; its prefix names the kind.", ANY_ID, ("EntityId",)),
-    _id("EdgeId", "edge", "Id of an edge, from kind, end nodes and span.", "EntityId"),
-    _id("FileId", "file", "Id of a file, from repository and path; also the file's node.", "NodeId"),
-    _id("TypeId", "type", "Id of a type, from repository and normalized type; also its node.", "NodeId"),
-    _id(
-        "ExprId",
-        "type_expr",
-        "Id of a type expression, from file, span and role; also its node.",
-        "NodeId",
-        EVIDENCE_KEY,
+    SemanticType("NodeId", "string", "Id of a node; its prefix names the kind.", NODE_ID, ("EntityId",)),
+    SemanticType("EdgeId", "string", "Id of an edge, of its kind and end nodes.", EDGE_ID, ("EntityId",)),
+    _of_definition("FileId", "file", "Id of a file, of its module's key; also the file's node.", "NodeId"),
+    SemanticType(
+        "TypeId",
+        "string",
+        "Id of a type, of repository and normalized type; also its node.",
+        "startswith({c}, 'type:') AND instr(substr({c}, 6), ':') > 1",
+        ("NodeId",),
     ),
-    _id("ScopeId", "scope", "Id of a scope, from file and scope key; also its node.", "NodeId"),
-    _id("CodeUnitId", "code", "Id of a code object, from file and code unit key; also its node.", "NodeId"),
-    _id(
-        "BlockId",
-        "block",
-        "Id of a basic block, from code unit and first offset; also its node.",
-        "NodeId",
-        EVIDENCE_KEY,
+    _of_part("ExprId", "type_expr", "Id of a type expression; also its node.", "NodeId", EVIDENCE_KEY),
+    _of_definition("ScopeId", "scope", "Id of a scope; also its node.", "NodeId"),
+    _of_definition("CodeUnitId", "code", "Id of a code object; also its node.", "NodeId"),
+    _of_part("BlockId", "block", "Id of a basic block; also its node.", "NodeId", EVIDENCE_KEY),
+    _of_part(
+        "EventId", "event", "Id of a def, use or del of a variable; also its node.", "NodeId", EVIDENCE_KEY
     ),
-    _id("EventId", "event", "Id of a def, use or del of a variable; also its node.", "NodeId", EVIDENCE_KEY),
-    _id(
-        "DiagId",
-        "diag",
-        "Id of a diagnostic, from file, position, code and message; also its node.",
-        "NodeId",
-        EVIDENCE_KEY,
+    _of_part(
+        "DiagId", "diag", "Id of a diagnostic, with kind and code; also its node.", "NodeId", EVIDENCE_KEY
     ),
     # ids of facts that are rows, not graph entities
-    _id("SpanId", "span", "Id of a source range, from file and byte span."),
-    _id("CfgEdgeId", "cfg", "Id of a control-flow edge, from its blocks and kind.", EVIDENCE_KEY),
-    _id("ReachId", "reach", "Id of a pair of definition and use, from the two events.", EVIDENCE_KEY),
-    _id(
-        "SpanErrorId",
-        "span_error",
-        "Id of a position that could not be converted to a byte span.",
-        EVIDENCE_KEY,
+    _of_part("SpanId", "span", "Id of a source range, of the file's key and the byte span."),
+    _of_part("CfgEdgeId", "cfg", "Id of a control-flow edge.", EVIDENCE_KEY),
+    _of_part("ReachId", "reach", "Id of a pair of definition and use.", EVIDENCE_KEY),
+    _of_part("SpanErrorId", "span_error", "Id of a position that has no byte span.", EVIDENCE_KEY),
+    SemanticType(
+        "IndexId",
+        "string",
+        "Id of a SCIP index, a hash of repository and index path.",
+        _has_length("index", HASH_CHARS),
     ),
-    _id("IndexId", "index", "Id of a SCIP index, from repository and index path."),
-    _id("RelationId", "rel", "Id of a relation, from kind, end nodes, span and rule."),
-    _id("AmbiguityGroupId", "ambig", "Id shared by the alternatives of one decision."),
+    SemanticType(
+        "AmbiguityGroupId",
+        "string",
+        "Id shared by the alternatives of one decision, of the source node and the kind of edge.",
+        "startswith({c}, 'ambig:') AND instr({c}, ';') > 0",
+    ),
     SemanticType(EVIDENCE_KEY, "string", "Id of the normalized row that evidence is about.", ANY_ID),
 )
 

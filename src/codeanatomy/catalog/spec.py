@@ -81,6 +81,26 @@ class Column(Struct, frozen=True, omit_defaults=True):
         return f"array<{single}>" if self.array else single
 
 
+class DerivedColumn(Struct, frozen=True):
+    """A column that is in no data file: readers compute it from stored columns of the row.
+
+    >>> id = Column("id", "string", "Kind and name.", nullable=False)
+    >>> DerivedColumn(id, "kind || ';' || name", ("kind", "name")).sql
+    "kind || ';' || name AS id"
+    """
+
+    column: Column
+    # SQL over the inputs, which DuckDB and Spark evaluate to the same value.
+    expression: str
+    # Stored columns that the expression uses.
+    inputs: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        """The column as an item of a SELECT list."""
+        return f"{self.expression} AS {self.column.name}"
+
+
 class SemanticType(Struct, frozen=True, omit_defaults=True):
     """The meaning of a value, beyond its physical type."""
 
@@ -215,6 +235,7 @@ class Table(Struct, frozen=True, omit_defaults=True):
     stage: Stage
     doc: str
     columns: tuple[Column, ...]
+    # Null is a value like any other in a key.
     primary_key: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...] = ()
     # Column with the file whose change invalidates a row; one commit replaces all rows of a set of owners.
@@ -230,6 +251,8 @@ class Table(Struct, frozen=True, omit_defaults=True):
     upkeep: DeltaMaintenancePolicy = DeltaMaintenancePolicy()
     # How the DataFrame of its rows is cached during the commit; a stage uses its tables' strongest policy.
     cache: CachePolicy = "none"
+    # Columns of readers only: writers neither store nor check them.
+    derived: tuple[DerivedColumn, ...] = ()
     # Increased when the meaning of the rows changes and the columns do not.
     version: int = 1
     # Columns that recorded scans filter or join by, most used first; input of the `auto` statistics policy.
@@ -252,8 +275,13 @@ class Table(Struct, frozen=True, omit_defaults=True):
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    @property
+    def readable_columns(self) -> tuple[Column, ...]:
+        """Columns that readers have: the stored ones, then the derived ones."""
+        return (*self.columns, *(derived.column for derived in self.derived))
+
     def column(self, name: str) -> Column:
-        """Return the column called `name`; raise UnknownName, which lists the known columns."""
+        """Return the stored column called `name`; raise UnknownName, which lists the known columns."""
         for column in self.columns:
             if column.name == name:
                 return column

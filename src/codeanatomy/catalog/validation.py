@@ -9,8 +9,8 @@ codeanatomy.errors.CatalogError: [CA001] 1 problem in the catalogue:
   repo_files_v1: owner file is not a column
   next: correct the table's literal in codeanatomy/catalog
 
-Constraints spell SQL keywords in upper case and columns in lower case, so that an unknown column is detected
-without a SQL parser. Tests: `tests/unit/catalog/test_catalog.py`, one per rule.
+Constraints and derived columns spell SQL keywords in upper case and columns in lower case, so that an unknown
+column is detected without a SQL parser. Tests: `tests/unit/catalog/test_catalog.py`, one per rule.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 SQL_STRING = re.compile(r"'[^']*'")
 SQL_COLUMN = re.compile(r"\b[a-z_][a-z0-9_]*\b(?!\s*\()")
 
+# Stages whose tables hold the rows of repositories.
+DATA_STAGES = ("extract", "normalize", "relate", "graph")
+REPOSITORY = "repo_id"
 PARTITION_TYPES = ("string", "int", "bigint")
 BLOOM_TYPES = ("string", "int", "bigint")
 DICTIONARY_TYPES = ("string", "int", "bigint", "double", "timestamp", "binary")
@@ -40,8 +43,16 @@ DEFAULT_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def check_catalog(tables: Sequence[Table], semantic_types: Sequence[SemanticType] = SEMANTIC_TYPES) -> None:
-    """Raise CatalogError, which lists every problem, if the tables are inconsistent."""
+def check_catalog(
+    tables: Sequence[Table],
+    semantic_types: Sequence[SemanticType] = SEMANTIC_TYPES,
+    *,
+    layout_is_free: bool = False,
+) -> None:
+    """Raise CatalogError, which lists every problem, if the tables are inconsistent.
+
+    With `layout_is_free`, rows may be laid out in any way, as a user's settings may.
+    """
     meanings = {meaning.name: meaning for meaning in semantic_types}
     by_name = {table.name: table for table in tables}
     problems = [*_semantic_types(semantic_types, meanings)]
@@ -51,6 +62,8 @@ def check_catalog(tables: Sequence[Table], semantic_types: Sequence[SemanticType
             *_names_and_docs(table),
             *_columns(table, table.columns, meanings),
             *_policies(table),
+            *(() if layout_is_free else _layout(table)),
+            *_derived(table, meanings),
             *_keys(table),
             *(
                 problem
@@ -161,14 +174,49 @@ def _policies(table: Table) -> Iterator[str]:
         yield f"column_mapping_mode is {table.schema.column_mapping_mode} without the feature column_mapping"
 
 
+def _derived(table: Table, meanings: dict[str, SemanticType]) -> Iterator[str]:
+    yield from _columns(table, [derived.column for derived in table.derived], meanings)
+    for derived in table.derived:
+        where = f"derived column {derived.column.name}"
+        if derived.column.name in table.column_names:
+            yield f"{where} is stored, too"
+        for name in derived.inputs:
+            if name not in table.column_names:
+                yield f"{where} is made of {name}, which is not a column"
+        used = set(_column_names(derived.expression))
+        for name in sorted(used.symmetric_difference(derived.inputs)):
+            yield f"{where}: {name} is {'not among its inputs' if name in used else 'not in its expression'}"
+
+
+def _column_names(expression: str) -> Iterable[str]:
+    """Return the columns in a SQL expression, each once."""
+    return dict.fromkeys(SQL_COLUMN.findall(SQL_STRING.sub("", expression)))
+
+
+def _layout(table: Table) -> Iterator[str]:
+    """Rows are read and replaced by repository and by owner: the files that hold them have to be known."""
+    if table.stage not in DATA_STAGES or REPOSITORY not in table.column_names:
+        return
+    write = table.write
+    clusters = [name for name in write.zorder_by if name not in write.partition_by]
+    if clusters[:1] != [REPOSITORY]:
+        yield f"{REPOSITORY} is not its first cluster column"
+    with_statistics = {"off": (), "explicit": write.stats_columns, "auto": write.zorder_by}
+    known = {*write.partition_by, *with_statistics[write.stats_policy]}
+    for name in dict.fromkeys((REPOSITORY, table.owner)):
+        if name in table.column_names and name not in known:
+            yield f"{name} has no statistics"
+
+
 def _keys(table: Table) -> Iterator[str]:
     if not table.primary_key:
         yield "it has no primary key"
     for name in table.primary_key:
         if name not in table.column_names:
             yield f"primary key {name} is not a column"
-        elif table.column(name).nullable:
-            yield f"primary key {name} is nullable"
+    known = [table.column(name) for name in table.primary_key if name in table.column_names]
+    if known and all(column.nullable for column in known):
+        yield "every column of its primary key is nullable"
     if table.owner is not None and table.owner not in table.column_names:
         yield f"owner {table.owner} is not a column"
 
@@ -218,7 +266,7 @@ def _constraints(table: Table) -> Iterator[str]:
             yield f"{where} has no doc"
         if not constraint.expression.strip():
             yield f"{where} has no expression"
-        for name in dict.fromkeys(SQL_COLUMN.findall(SQL_STRING.sub("", constraint.expression))):
+        for name in _column_names(constraint.expression):
             if name not in table.column_names:
                 yield f"{where} mentions {name}, which is not a column"
 

@@ -461,10 +461,10 @@ REPOSITORIES = View(
 
 
 def _table_view(name: str, table: Table) -> View:
-    """Declare a view of all rows and columns of a table."""
+    """Declare a view of all rows and columns of a table, with the derived ones."""
     sql = "SELECT * FROM w"
     doc = f"{table.doc} All rows of the table `{table.name}`."
-    return View(name, doc, table.columns, sql, {"w": (table.name, {})})
+    return View(name, doc, table.readable_columns, sql, {"w": (table.name, {})})
 
 
 VIEWS: tuple[View, ...] = (

@@ -128,7 +128,7 @@ def tables_page() -> str:
         parts += [f"- declared in: {catalog.declared_in(table.name)}"]
         parts += [*(f"- {name}: {_cell(value)}" for name, value in describe_table(table).items()), ""]
         parts += ["| column | type | null | meaning | |", "|---|---|---|---|---|"]
-        parts += [_column_line(column, depth) for column, depth in nested_columns(table.columns)]
+        parts += [_column_line(column, depth) for column, depth in nested_columns(table.readable_columns)]
         if table.constraints:
             parts += ["", "| constraint | condition | |", "|---|---|---|"]
             parts += [

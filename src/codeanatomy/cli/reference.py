@@ -78,7 +78,7 @@ def table(flags: tuple[str, ...], name: str, form: Format) -> None:
                 column.semantic_type or "",
                 column.doc,
             )
-            for column, depth in nested_columns(spec.columns)
+            for column, depth in nested_columns(spec.readable_columns)
         ],
     )
     click.echo("")
@@ -231,7 +231,7 @@ def _table_summary(table: Table) -> dict[str, object]:
         "name": table.name,
         "stage": table.stage,
         "doc": table.doc,
-        "columns": list(table.column_names),
+        "columns": [column.name for column in table.readable_columns],
         "primary_key": list(table.primary_key),
         "owner": table.owner,
         "inputs": list(table.inputs),

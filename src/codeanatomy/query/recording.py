@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from codeanatomy import catalog
 from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.derived_columns import stored_columns
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Relation, Row, Slice
 
@@ -97,12 +98,13 @@ def _columns_used(sql: str, relations: tuple[tuple[str, tuple[str, ...]], ...]) 
 
 def _column_names(relation: Relation) -> tuple[str, ...]:
     if isinstance(relation, Slice):
-        return catalog.table(relation.table).column_names
+        return tuple(column.name for column in catalog.table(relation.table).readable_columns)
     return tuple(column.name for column in relation.columns)
 
 
 def _note(light: LightReader, purpose: str, part: Slice, used: Used | None) -> RecordedQuery:
-    predicate = part.predicate
+    """Describe a slice; derived columns count as the stored ones that they are made of."""
+    predicate, table = part.predicate, catalog.table(part.table)
     return RecordedQuery(
         datetime.now(UTC),
         purpose,
@@ -111,7 +113,7 @@ def _note(light: LightReader, purpose: str, part: Slice, used: Used | None) -> R
         len(light.files(Slice(part.table))),
         len(light.files(part)),
         predicate.shape,
-        tuple(sorted({*predicate.columns, *(used.filters if used else ())})),
-        tuple(sorted(used.joins)) if used else (),
-        tuple(sorted(used.columns)) if used else (),
+        tuple(sorted({*predicate.columns, *stored_columns(table, used.filters if used else ())})),
+        tuple(sorted(stored_columns(table, used.joins if used else ()))),
+        tuple(sorted(stored_columns(table, used.columns if used else ()))),
     )

@@ -22,6 +22,7 @@ from codeanatomy.cli import main as cli
 from codeanatomy.delta.log.deletion_vectors import write_vectors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.node_ids import edge_id
 from codeanatomy.query.checks.verify import Finding, Verification, verify
 from codeanatomy.query.checks.verify_rules import RULES
 from support.tiny_graph import (
@@ -53,7 +54,8 @@ from support.tiny_graph import (
     write,
 )
 
-ID = re.compile(r"\w+:.{22}")
+# The end of the key in the id of a node, also where it is part of the id of an edge.
+KEY_END = re.compile(r"\b([a-z_]+:[\w-]{14})[\w-]{2}(?=[.;]|$)")
 GONE = made("function", "gone")
 END = made("ts_missing", "end")
 
@@ -120,7 +122,7 @@ NODES, EDGES, PROPS, MAP, BY_SRC, BY_DST = (
     "cpg_edges_by_src",
     "cpg_edges_by_dst",
 )
-SECOND = edge("HAS_ARGUMENT", CALL, ARGUMENT, A, (17, 18)) | {"edge_id": made("edge", "second")}
+SECOND = edge("HAS_ARGUMENT", CALL, ARGUMENT, A, (17, 18), repeat=1)
 SYNTAX = [edge("SYNTAX_OF", CALL, each, A, (15, 19)) for each in TREE[1:3]]
 INVENTED = edge("REFERS_TO", NAME, BINDING, A, (15, 16))
 
@@ -143,20 +145,38 @@ DAMAGES = (
     Damage("node_id_unique", "a.py:2", CALL, repeated(NODES, node_id=CALL)),
     Damage("edge_id_unique", "a.py:2", ARGUMENT_ID, repeated(EDGES, edge_id=ARGUMENT_ID)),
     Damage("prop_unique", "a.py:1", FUNCTION, repeated(PROPS, **COUNT)),
-    Damage("src_exists", "a.py:1", PARAMETER_ID, changed(EDGES, {"edge_id": PARAMETER_ID}, src_node_id=GONE)),
-    Damage("dst_exists", "a.py:2", CALLS_ID, changed(EDGES, {"edge_id": CALLS_ID}, dst_node_id=GONE)),
-    Damage("ends_allowed", "a.py:2", ARGUMENT_ID, changed(EDGES, {"edge_id": ARGUMENT_ID}, src_node_id=NAME)),
+    Damage(
+        "repeat_counted",
+        "a.py:2",
+        edge_id("HAS_ARGUMENT", CALL, ARGUMENT, 2),
+        changed(EDGES, {"edge_id": ARGUMENT_ID}, repeat=2),
+    ),
+    Damage(
+        "src_exists",
+        "a.py:1",
+        edge_id("HAS_PARAMETER", GONE, PARAMETER),
+        changed(EDGES, {"edge_id": PARAMETER_ID}, src_node_id=GONE),
+    ),
+    Damage(
+        "dst_exists",
+        "a.py:2",
+        edge_id("CALLS", CALL, GONE),
+        changed(EDGES, {"edge_id": CALLS_ID}, dst_node_id=GONE),
+    ),
+    Damage(
+        "ends_allowed",
+        "a.py:2",
+        edge_id("HAS_ARGUMENT", NAME, ARGUMENT),
+        changed(EDGES, {"edge_id": ARGUMENT_ID}, src_node_id=NAME),
+    ),
     Damage("kind_known", "a.py:2", NAME, changed(NODES, of(NAME), node_kind="NOTHING")),
     Damage(
-        "kind_known", "a.py:2", ARGUMENT_ID, changed(EDGES, {"edge_id": ARGUMENT_ID}, edge_kind="NOTHING")
+        "kind_known",
+        "a.py:2",
+        edge_id("NOTHING", CALL, ARGUMENT),
+        changed(EDGES, {"edge_id": ARGUMENT_ID}, edge_kind="NOTHING"),
     ),
     Damage("id_prefix", "a.py:2", made("name", "f"), changed(NODES, of(NAME), node_id=made("name", "f"))),
-    Damage(
-        "id_prefix",
-        "a.py:2",
-        made("arrow", "f"),
-        changed(EDGES, {"edge_id": ARGUMENT_ID}, edge_id=made("arrow", "f")),
-    ),
     Damage("cardinality", "a.py:2", SECOND["edge_id"], added(EDGES, SECOND)),
     Damage("cardinality", "a.py:2", SYNTAX[0]["edge_id"], added(EDGES, *SYNTAX)),
     Damage("cardinality", "a.py", BINDING, dropped(EDGES, dst_node_id=BINDING)),
@@ -181,9 +201,10 @@ DAMAGES = (
     Damage(
         "prop_entity_exists",
         "a.py",
-        made("edge", "gone"),
-        changed(PROPS, {"prop_key": "cut"}, entity_id=made("edge", "gone")),
+        edge_id("CALLS", GONE, FUNCTION),
+        changed(PROPS, {"prop_key": "cut"}, entity_id=edge_id("CALLS", GONE, FUNCTION)),
     ),
+    Damage("prop_entity_exists", "a.py", "CALLS", changed(PROPS, {"prop_key": "cut"}, entity_id="CALLS")),
     Damage("prop_entity_exists", "a.py:1", FUNCTION, changed(PROPS, COUNT, node_kind="CLASS")),
     Damage("span_in_file", "a.py:2", CALL, changed(NODES, of(CALL), bend=21)),
     Damage("span_in_file", "a.py:2", CALL, changed(NODES, of(CALL), bend=14)),
@@ -263,7 +284,7 @@ def moved(value: Any, number: int) -> Any:
         }
     if isinstance(value, list):
         return [moved(each, number) for each in value]
-    return f"{value[:-2]}{number:02}" if isinstance(value, str) and ID.fullmatch(value) else value
+    return KEY_END.sub(rf"\g<1>{number:02}", value) if isinstance(value, str) else value
 
 
 def damaged(damage: Damage | None) -> Tables:

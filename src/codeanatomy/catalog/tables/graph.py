@@ -18,6 +18,7 @@ from codeanatomy.catalog.spec import (
     Column,
     Constraint,
     DeltaWritePolicy,
+    DerivedColumn,
     ForeignKey,
     Table,
     WriterProperties,
@@ -93,9 +94,18 @@ CPG_NODES = Table(
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
         partition_by=("node_kind",),
-        zorder_by=("file_id", "bstart", "node_id"),
+        zorder_by=("repo_id", "file_id", "bstart", "node_id"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "node_id", "node_kind", "bstart", "bend"),
+        stats_columns=(
+            "repo_id",
+            "owner_file_id",
+            "file_id",
+            "path",
+            "node_id",
+            "node_kind",
+            "bstart",
+            "bend",
+        ),
         writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),), dictionary_off=("node_id",)),
     ),
     cache="memory",
@@ -103,10 +113,10 @@ CPG_NODES = Table(
 
 EDGE_COLUMNS = (
     REPO_ID,
-    Column("edge_id", "string", "Id of the edge.", False, "EdgeId"),
-    Column("edge_kind", "string", "Node kind (docs/kinds.md).", nullable=False),
+    Column("edge_kind", "string", "Edge kind (docs/kinds.md).", nullable=False),
     Column("src_node_id", "string", "Source node.", False, "NodeId"),
     Column("dst_node_id", "string", "Target node.", False, "NodeId"),
+    Column("repeat", "int", "Number among the edges of the same kind and ends, from 0.", nullable=False),
     Column("role", "string", "Role of the target: AST field, argument name, branch."),
     Column("ordinal", "int", "Index among edges of the same kind and source, from 0."),
     OWNER_FILE_ID,
@@ -125,19 +135,28 @@ EDGE_COLUMNS = (
     Column("ambiguity_group_id", "string", "Group of alternative targets.", semantic_type="AmbiguityGroupId"),
     Column("rule_name", "string", "Rule that derived the edge.", nullable=False),
 )
+EDGE_KEY = ("edge_kind", "src_node_id", "dst_node_id", "repeat")
+# The SQL of `node_ids.edge_id`.
+EDGE_ID = DerivedColumn(
+    Column("edge_id", "string", "Id of the edge: its kind and ends.", False, "EdgeId"),
+    "edge_kind || ';' || src_node_id || ';' || dst_node_id"
+    " || CASE WHEN repeat = 0 THEN '' ELSE ';' || CAST(repeat AS STRING) END",
+    EDGE_KEY,
+)
 EDGE_KEYS = (
     ForeignKey(("src_node_id",), "cpg_nodes", ("node_id",)),
     ForeignKey(("dst_node_id",), "cpg_nodes", ("node_id",)),
     OWNER_KEY,
 )
-COPY_KEYS = (ForeignKey(("edge_id",), "cpg_edges", ("edge_id",)), *EDGE_KEYS)
+COPY_KEYS = (ForeignKey(EDGE_KEY, "cpg_edges", EDGE_KEY), *EDGE_KEYS)
 
 CPG_EDGES = Table(
     "cpg_edges",
     "graph",
     "One row per edge of the graph.",
     EDGE_COLUMNS,
-    primary_key=("edge_id",),
+    primary_key=EDGE_KEY,
+    derived=(EDGE_ID,),
     foreign_keys=EDGE_KEYS,
     owner="owner_file_id",
     inputs=(*ENTITY_INPUTS, "py_bc_cfg_edges_norm_v1", "py_bc_reaches_v1"),
@@ -156,21 +175,20 @@ CPG_EDGES = Table(
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
         partition_by=("edge_kind",),
-        zorder_by=("path", "bstart", "src_node_id", "dst_node_id"),
+        zorder_by=("repo_id", "path", "bstart", "src_node_id", "dst_node_id"),
         stats_policy="explicit",
         stats_columns=(
+            "repo_id",
+            "owner_file_id",
             "path",
-            "edge_id",
             "edge_kind",
             "src_node_id",
             "dst_node_id",
             "bstart",
             "bend",
-            "owner_file_id",
         ),
         writer=WriterProperties(
-            bloom_filters=(BloomFilter("edge_id"), BloomFilter("src_node_id"), BloomFilter("dst_node_id")),
-            dictionary_off=("edge_id",),
+            bloom_filters=(BloomFilter("src_node_id"), BloomFilter("dst_node_id")),
         ),
     ),
 )
@@ -221,9 +239,9 @@ CPG_PROPS = Table(
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
         partition_by=("entity_kind",),
-        zorder_by=("entity_kind", "prop_key", "entity_id"),
+        zorder_by=("repo_id", "entity_kind", "prop_key", "entity_id"),
         stats_policy="explicit",
-        stats_columns=("entity_kind", "entity_id", "prop_key", "node_kind", "owner_file_id"),
+        stats_columns=("repo_id", "owner_file_id", "entity_kind", "entity_id", "prop_key", "node_kind"),
         writer=WriterProperties(bloom_filters=(BloomFilter("entity_id"),)),
     ),
 )
@@ -248,9 +266,9 @@ CPG_PROPS_MAP = Table(
     constraints=ENTITY_RULES,
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("entity_kind", "entity_id"),
+        zorder_by=("repo_id", "entity_kind", "entity_id"),
         stats_policy="explicit",
-        stats_columns=("entity_kind", "entity_id", "node_kind"),
+        stats_columns=("repo_id", "owner_file_id", "entity_kind", "entity_id", "node_kind"),
         writer=WriterProperties(
             bloom_filters=(BloomFilter("entity_id"),),
             dictionary_off=("entity_id",),
@@ -264,18 +282,18 @@ CPG_EDGES_BY_SRC = Table(
     "graph",
     "One row per edge, sorted by source node: a copy of `cpg_edges` for outgoing edges.",
     EDGE_COLUMNS,
-    primary_key=("edge_id",),
+    primary_key=EDGE_KEY,
+    derived=(EDGE_ID,),
     foreign_keys=COPY_KEYS,
     owner="owner_file_id",
     inputs=("cpg_edges",),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("src_node_id",),
+        zorder_by=("repo_id", "src_node_id"),
         stats_policy="explicit",
-        stats_columns=("src_node_id",),
+        stats_columns=("repo_id", "owner_file_id", "src_node_id"),
         writer=WriterProperties(
             bloom_filters=(BloomFilter("src_node_id"),),
-            dictionary_off=("edge_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),
@@ -286,18 +304,18 @@ CPG_EDGES_BY_DST = Table(
     "graph",
     "One row per edge, sorted by target node: a copy of `cpg_edges` for incoming edges.",
     EDGE_COLUMNS,
-    primary_key=("edge_id",),
+    primary_key=EDGE_KEY,
+    derived=(EDGE_ID,),
     foreign_keys=COPY_KEYS,
     owner="owner_file_id",
     inputs=("cpg_edges",),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("dst_node_id",),
+        zorder_by=("repo_id", "dst_node_id"),
         stats_policy="explicit",
-        stats_columns=("dst_node_id",),
+        stats_columns=("repo_id", "owner_file_id", "dst_node_id"),
         writer=WriterProperties(
             bloom_filters=(BloomFilter("dst_node_id"),),
-            dictionary_off=("edge_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),

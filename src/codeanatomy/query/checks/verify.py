@@ -35,6 +35,7 @@ from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, FINDING_COLUMNS, PREPARED, RULES, VIEWS
+from codeanatomy.query.engines.derived_columns import with_derived
 
 # Tables with at most this many rows are copied: planning reads of a file per kind again for each rule takes
 # longer than reading a small graph.
@@ -164,9 +165,9 @@ def _create_views(database: duckdb.DuckDBPyConnection, subject: _CheckedLake) ->
     files = {name: subject.lake.files(name) for name in names}
     _create_counts(database, subject, files)
     for view, name in VIEWS.items():
-        rows = select_rows(root, name, files[name])
+        rows = f"{select_rows(root, name, files[name])} WHERE {_repository_condition(subject)}"
         form = "TABLE" if sum(file.rows or 0 for file in files[name]) <= MAX_COPIED_ROWS else "VIEW"
-        database.execute(f"CREATE {form} {view} AS {rows} WHERE {_repository_condition(subject)}")
+        database.execute(f"CREATE {form} {view} AS {with_derived(name, rows)}")
     database.execute(f"CREATE VIEW entities AS {ENTITIES}")
     for name, sql in PREPARED.items():
         database.execute(f"CREATE TABLE {name} AS {sql}")

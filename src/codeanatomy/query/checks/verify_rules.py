@@ -22,7 +22,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
 from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.catalog.semantic_types import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, ENTITY_COLUMNS, VALUE_COLUMNS
+from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, EDGE_ID, ENTITY_COLUMNS, VALUE_COLUMNS
 from codeanatomy.delta.read.duck import sql_literal
 
 # Table of the lake behind each view.
@@ -70,7 +70,7 @@ def _kinds() -> Rows:
         {
             "entity_kind": "edge",
             "kind": kind.name,
-            "prefix": "edge",
+            "prefix": None,
             "owner": kind.owner,
             "placed": "sometimes",
         }
@@ -135,6 +135,14 @@ CATALOGUE: Mapping[str, Rows] = {
     "partitions": _partitions(),
 }
 
+
+def _is_edge(entity_id: str) -> str:
+    """Return the condition that edge `e` has an id, in which the end nodes are looked up."""
+    parts = ("e.edge_kind", "e.src_node_id", "e.dst_node_id")
+    equal = (f"{name} = split_part({entity_id}, ';', {at})" for at, name in enumerate(parts, start=1))
+    return f"{' AND '.join(equal)} AND e.edge_id = {entity_id}"
+
+
 # The file of an edge is the file that owns it.
 ENTITIES = """
 SELECT 'node' AS entity_kind, 'cpg_nodes' AS table_name, repo_id, node_kind AS kind, node_id AS entity_id,
@@ -166,12 +174,20 @@ LEFT JOIN nodes s ON s.node_id = e.src_node_id AND s.repo_id = e.repo_id
 LEFT JOIN nodes d ON d.node_id = e.dst_node_id AND d.repo_id = e.repo_id
 LEFT JOIN ends a ON a.edge_kind = e.edge_kind AND a.src_kind = s.node_kind AND a.dst_kind = d.node_kind
 WHERE a.edge_kind IS NULL""",
-    "placed_props": """
-SELECT p.*, x.entity_id IS NOT NULL AS exists, x.kind, x.file_id, x.path, x.bstart,
-  x.owner_file_id AS entity_owner
+    # Edges are looked up by their ends, which are in the id: computing the ids of all edges takes longer.
+    "placed_props": f"""
+SELECT p.*, n.node_id IS NOT NULL AS exists, n.node_kind AS kind, n.file_id, n.path, n.bstart,
+  n.owner_file_id AS entity_owner
 FROM props p
-LEFT JOIN entities x
-  ON x.entity_kind = p.entity_kind AND x.entity_id = p.entity_id AND x.repo_id = p.repo_id""",
+LEFT JOIN nodes n ON n.node_id = p.entity_id AND n.repo_id = p.repo_id
+WHERE p.entity_kind = 'node'
+UNION ALL BY NAME
+SELECT p.*, e.edge_kind IS NOT NULL AS exists, e.edge_kind AS kind,
+  CASE WHEN e.path IS NOT NULL THEN e.owner_file_id END AS file_id, e.path, e.bstart,
+  e.owner_file_id AS entity_owner
+FROM props p
+LEFT JOIN edges e ON {_is_edge("p.entity_id")} AND e.repo_id = p.repo_id
+WHERE p.entity_kind IS DISTINCT FROM 'node'""",
 }
 
 
@@ -183,15 +199,30 @@ def _names(columns: Iterable[Column]) -> str:
     return ", ".join(column.name for column in columns)
 
 
-def _unique_id(entity_kind: str) -> str:
-    return f"""
-SELECT {ENTITY_PLACE}, format('{{}} rows have this id', k.times)
-FROM entities x
+NODE_UNIQUE = f"""
+SELECT {NODE_PLACE}, format('{{}} rows have this id', k.times)
+FROM nodes n
+JOIN (SELECT node_id, count(*) AS times FROM nodes GROUP BY node_id HAVING count(*) > 1) k
+  ON k.node_id = n.node_id"""
+
+# By hash first: the ids of all edges together are the largest part of a graph.
+KEY = ", ".join(CPG_EDGES.primary_key)
+EDGE_UNIQUE = f"""
+SELECT {EDGE_PLACE}, format('{{}} rows have this id', k.times)
+FROM edges e
 JOIN (
-  SELECT entity_id, count(*) AS times FROM entities WHERE entity_kind = '{entity_kind}'
-  GROUP BY entity_id HAVING count(*) > 1
-) k ON k.entity_id = x.entity_id
-WHERE x.entity_kind = '{entity_kind}'"""
+  SELECT {KEY}, count(*) AS times FROM edges
+  WHERE hash({KEY}) IN (SELECT hash({KEY}) FROM edges GROUP BY ALL HAVING count(*) > 1)
+  GROUP BY ALL HAVING count(*) > 1
+) k USING ({KEY})"""
+
+# Edges of the same kind and ends are numbered without gaps.
+REPEAT_COUNTED = f"""
+SELECT {EDGE_PLACE}, format('has the number {{}}, but no edge has the number {{}}', e.repeat, e.repeat - 1)
+FROM edges e
+ANTI JOIN edges b ON b.edge_kind = e.edge_kind AND b.src_node_id = e.src_node_id
+  AND b.dst_node_id = e.dst_node_id AND b.repeat = e.repeat - 1
+WHERE e.repeat <> 0"""
 
 
 PROP_UNIQUE = f"""
@@ -219,10 +250,10 @@ FROM entities x
 ANTI JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind"""
 
 ID_PREFIX = f"""
-SELECT {ENTITY_PLACE}, format('the id of a {{}} must begin with {{}}:', x.kind, k.prefix)
-FROM entities x
-JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
-WHERE NOT starts_with(x.entity_id, k.prefix || ':')"""
+SELECT {NODE_PLACE}, format('the id of a {{}} must begin with {{}}:', n.node_kind, k.prefix)
+FROM nodes n
+JOIN kinds k ON k.entity_kind = 'node' AND k.kind = n.node_kind
+WHERE NOT starts_with(n.node_id, k.prefix || ':')"""
 
 
 def _counted_kinds(side: Side, *counts: Count) -> str:
@@ -366,7 +397,7 @@ extra AS (FROM differing_copies EXCEPT ALL FROM differing_rows)"""
 
 
 def _edges_equal(view: str) -> str:
-    place = f"'{VIEWS[view]}', repo_id, edge_kind, edge_id, owner_file_id, path, bstart"
+    place = f"'{VIEWS[view]}', repo_id, edge_kind, {EDGE_ID.sql}, owner_file_id, path, bstart"
     return f"""
 {_difference(_names(CPG_EDGES.columns), "edges", view, "repo_id, edge_kind")}
 SELECT {place}, 'the copy of this edge is missing or different' FROM lost
@@ -430,7 +461,7 @@ def _broken(view: str) -> str:
         f"CASE WHEN ({condition}) IS NOT TRUE THEN {sql_literal(name)} END"
         for name, condition in conditions.items()
     )
-    names = table.column_names
+    names = {column.name for column in table.readable_columns}
     place = [
         "repo_id",
         next(name for name in ("edge_kind", "node_kind") if name in names),
@@ -472,8 +503,9 @@ FULL JOIN (SELECT repo_id, file_id, len(nodes) AS times FROM syntax) a USING (re
 WHERE coalesce(n.times, 0) <> coalesce(a.times, 0)"""
 
 RULES: Mapping[str, str] = {
-    "node_id_unique": _unique_id("node"),
-    "edge_id_unique": _unique_id("edge"),
+    "node_id_unique": NODE_UNIQUE,
+    "edge_id_unique": EDGE_UNIQUE,
+    "repeat_counted": REPEAT_COUNTED,
     "prop_unique": PROP_UNIQUE,
     "src_exists": _end_exists("src"),
     "dst_exists": _end_exists("dst"),

@@ -1,6 +1,7 @@
 """Readers that run queries over a snapshot.
 
 statements  queries as data: SQL over slices of tables
+derived_columns  columns that are computed from stored ones
 light       deltalake and DuckDB, without a JVM
 spark       the caller's Spark session
 spark_lake  a lake in a Spark session: tables, graph, views and verbs as DataFrames

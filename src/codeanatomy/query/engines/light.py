@@ -30,6 +30,7 @@ from codeanatomy.delta.read.file_index import FileIndex, LoggedFile
 from codeanatomy.delta.read.predicate import DUCKDB, Predicate
 from codeanatomy.errors import CodeAnatomyError, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.derived_columns import with_derived
 from codeanatomy.query.engines.statements import InlineRows, Query, Relation, Row, Slice
 
 # Number of last scans that are kept, since a reader may live long.
@@ -75,7 +76,9 @@ class LightReader:
         files = self._index(relation.table).candidates(predicate)
         self._record_scan(predicate, len(files))
         rows = select_rows(self._root, relation.table, files)
-        return f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
+        return with_derived(
+            relation.table, f"{rows} WHERE {predicate.sql(DUCKDB)}" if predicate.columns else rows
+        )
 
     def files(self, part: Slice) -> list[LoggedFile]:
         """Return the data files that may hold rows of a slice."""

@@ -35,7 +35,7 @@ from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.file_index import FileIndex
-from codeanatomy.delta.read.predicate import SPARK, InList, Predicate, spark_bytes
+from codeanatomy.delta.read.predicate import SPARK, Predicate, spark_bytes
 from codeanatomy.delta.read.scan import can_read_parquet, open_without_jvm, read_parquet_files, scan
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
@@ -77,7 +77,9 @@ class SparkReader:
         return self._tables[name]
 
     def _scanned(self, name: str, predicate: Predicate | None = None) -> DataFrame:
-        return scan(self._store, name, self.snapshot.pin(name).version, where=predicate).rows
+        rows = scan(self._store, name, self.snapshot.pin(name).version, where=predicate).rows
+        derived = catalog.table(name).derived
+        return rows.selectExpr("*", *(each.sql for each in derived)) if derived else rows
 
     def _spares_files(self, predicate: Predicate) -> bool:
         """Return whether pruning leaves fewer files, and these can be read as plain Parquet.
@@ -125,20 +127,17 @@ class SparkReader:
             return values_sql(relation)
         table = catalog.table(relation.table)
         many = {name: values for name, values in relation.wanted.items() if len(values) > FEW}
-        few = (
-            InList.of(table.column(name), relation.wanted[name])
-            for name in relation.wanted
-            if name not in many
-        )
+        few = (relation.among(name) for name in relation.wanted if name not in many)
         predicate = Predicate.all_of(table, *few, *relation.ranges)
-        conditions = [self._among(table.column(name), values) for name, values in many.items()]
+        columns = {column.name: column for column in table.readable_columns}
+        conditions = [self._among(columns[name], values) for name, values in many.items()]
         if self._spares_files(predicate):
             view = self.named(_view_name(predicate), lambda: self._scanned(table.name, predicate))
         else:
             view = self.named(table.name, lambda: self.table(table.name))
             conditions += [predicate.sql(SPARK)] if predicate.columns else []
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {', '.join(table.column_names)} FROM {view}{where}"
+        return f"SELECT {', '.join(columns)} FROM {view}{where}"
 
     def named(self, name: str, make: Callable[[], DataFrame]) -> str:
         """Return the temporary view of some rows, which are made on first use."""

@@ -35,6 +35,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.read.predicate import And, Compare, InList, IsNull, Or, Predicate, Term
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.derived_columns import derived_column, derived_term
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -86,8 +87,14 @@ class Slice:
     def predicate(self) -> Predicate:
         """The slice as a condition on its table."""
         table = catalog.table(self.table)
-        among = (InList.of(table.column(name), values) for name, values in self.wanted.items())
-        return Predicate.all_of(table, *among, *self.ranges)
+        return Predicate.all_of(table, *map(self.among, self.wanted), *self.ranges)
+
+    def among(self, name: str) -> Term:
+        """Return the condition that a column, which may be derived, has one of its wanted values."""
+        table, values = catalog.table(self.table), self.wanted[name]
+        if derived_column(table, name) is not None:
+            return derived_term(table, name, values)
+        return InList.of(table.column(name), values)
 
     @property
     def ranges(self) -> list[Term]:

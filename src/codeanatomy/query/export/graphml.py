@@ -2,7 +2,7 @@
 
     <key id="n2" for="node" attr.name="node_kind" attr.type="string"/>
     <node id="class:..."><data key="n2">CLASS</data>...</node>
-    <edge id="edge:..." source="module:..." target="class:..."><data key="e2">CONTAINS</data>...</edge>
+    <edge id="CONTAINS;..." source="module:..." target="class:..."><data key="e2">CONTAINS</data>...</edge>
 
 What is null has no element. XML cannot hold control characters; they are shown by their pictures, `␀` for
 NUL (`escaping`). Tests: `tests/unit/query/test_export.py`.

@@ -1,7 +1,7 @@
 """JSON Lines: an object for each node, then one for each edge.
 
     {"entity":"node","repo_id":"shop","node_id":"class:...","node_kind":"CLASS","name":"Cart",...}
-    {"entity":"edge","repo_id":"shop","edge_id":"edge:...","edge_kind":"CONTAINS","src_node_id":...}
+    {"entity":"edge","repo_id":"shop","edge_kind":"CONTAINS","src_node_id":...,"edge_id":"CONTAINS;..."}
 
 Keys are the columns of `cpg_nodes` and `cpg_edges`; what is null is left out. Properties are an object of
 their own, `props`. Tests: `tests/unit/query/test_export.py`.

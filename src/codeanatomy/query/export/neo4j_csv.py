@@ -1,7 +1,7 @@
 """Two CSV files for Neo4j's importer, and how to call it.
 
     nodes.csv     repo_id,node_id:ID,:LABEL,subkind,...,bstart:long,...
-    edges.csv     repo_id,edge_id,:TYPE,:START_ID,:END_ID,role,ordinal:int,...
+    edges.csv     repo_id,:TYPE,:START_ID,:END_ID,repeat:int,role,ordinal:int,...,edge_id
     README.txt    the command
 
 Every text is quoted, with quotes doubled; null is nothing at all, which is not the empty text `""`. A value

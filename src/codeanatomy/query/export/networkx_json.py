@@ -5,7 +5,7 @@
     {"directed":true,"multigraph":true,"graph":{},"nodes":[
     {"id":"class:...","node_kind":"CLASS",...},
     ...],"edges":[
-    {"source":"module:...","target":"class:...","key":"edge:...","edge_kind":"CONTAINS",...}]}
+    {"source":"module:...","target":"class:...","edge_kind":"CONTAINS",...,"key":"CONTAINS;..."}]}
 
 One line per node and edge. Versions of networkx before 3.4 need `link="edges"`.
 

@@ -27,7 +27,7 @@ Row: TypeAlias = tuple[Any, ...]
 Batch: TypeAlias = list[Row]
 
 NODES = catalog.table("cpg_nodes").columns
-EDGES = catalog.table("cpg_edges").columns
+EDGES = catalog.table("cpg_edges").readable_columns
 # The type of a column that holds a property of a type.
 COLUMN_TYPES: Mapping[PropType, ColumnType] = {
     "string": "string",

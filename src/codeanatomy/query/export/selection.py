@@ -180,7 +180,7 @@ def _edges(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
     elif not set(_joined(kinds)) <= set(chosen.node_kinds):
         relations["n"] = of_repository("cpg_nodes", chosen.repo_id, node_kind=chosen.node_kinds)
         conditions = [f"e.{end}_node_id IN (SELECT node_id FROM n)" for end in ("src", "dst")]
-    order = ("edge_kind", "repo_id", "path", "bstart", "src_node_id", "dst_node_id", "edge_id")
+    order = ("edge_kind", "repo_id", "path", "bstart", "src_node_id", "dst_node_id", "repeat")
     return _query("e", "edge_id", [column.name for column in EDGES], relations, conditions, order)
 
 

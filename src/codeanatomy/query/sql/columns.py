@@ -96,7 +96,10 @@ def views_used(tree: exp.Query, views: Sequence[str]) -> dict[str, Used]:
 def _of_view(name: str) -> tuple[dict[str, Used], dict[str, set[Leaf]]]:
     """Return how a view uses the columns of its relations, and the origins of its own columns."""
     known = view(name)
-    relations = {each: catalog.table(table).column_names for each, (table, _) in known.reads.items()}
+    relations = {
+        each: tuple(column.name for column in catalog.table(table).readable_columns)
+        for each, (table, _) in known.reads.items()
+    }
     relations |= {each: tuple(column.name for column in columns) for each, columns in known.supplied.items()}
     try:
         tree = _qualified(known.sql, relations)

@@ -26,6 +26,7 @@ from codeanatomy.delta.read.predicate import And, Not, Opaque, Or, Term
 from codeanatomy.delta.read.predicate_text import build_term
 from codeanatomy.errors import PredicateError
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.engines.derived_columns import derived_column, derived_term
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.sql.check import Checked
@@ -87,8 +88,12 @@ def _conditions(source: exp.Table, table: Table) -> Iterator[Term]:
 def _term(part: exp.Expr, alias: str, table: Table) -> Term | None:
     """Return a part of a condition as a term; None if it uses other relations or is not understood."""
     columns = list(part.find_all(exp.Column))
+    if not columns or any(each.table != alias for each in columns):
+        return None
+    if any(derived_column(table, each.name) for each in columns):
+        return _derived_term(part, table)
     known = set(table.column_names)
-    if not columns or any(each.table != alias or each.name not in known for each in columns):
+    if any(each.name not in known for each in columns):
         return None
     if part.find(exp.Query) or any(table.column(each.name).type == "timestamp" for each in columns):
         return None
@@ -99,6 +104,21 @@ def _term(part: exp.Expr, alias: str, table: Table) -> Term | None:
     except (PredicateError, RecursionError):
         return None
     return term if _is_understood(term) else None
+
+
+def _derived_term(part: exp.Expr, table: Table) -> Term | None:
+    """Return the condition that a derived column equals a text, or one of some texts."""
+    values = (
+        part.expressions
+        if isinstance(part, exp.In)
+        else [part.expression]
+        if isinstance(part, exp.EQ)
+        else []
+    )
+    texts = [each.name for each in values if isinstance(each, exp.Literal) and each.is_string]
+    if not values or len(texts) < len(values) or not isinstance(part.this, exp.Column):
+        return None
+    return derived_term(table, part.this.name, texts)
 
 
 def _is_understood(term: Term) -> bool:

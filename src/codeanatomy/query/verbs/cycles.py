@@ -29,6 +29,7 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
 from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.components import components, shortest_cycle
+from codeanatomy.query.walks.enclosing import PLACE, equal_sql
 from codeanatomy.query.walks.reachability import CALL_GRAPH, edges_at
 
 COLUMNS = (
@@ -147,14 +148,15 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
     """Read the imports between modules, those at module level first."""
     query = Query(
         "SELECT s.node_id AS src_id, t.node_id AS dst_id, e.edge_kind, e.path, e.line, e.confidence,"
-        " e.bstart, e.owner_file_id, f.edge_id AS within, e.edge_id FROM e"
+        " e.bstart, e.owner_file_id, f.bstart AS within, e.src_node_id, e.repeat FROM e"
         " JOIN s ON s.file_id = e.owner_file_id JOIN t ON t.node_id = e.dst_node_id"
         # `from pkg import mod` targets pkg.mod.
         " LEFT JOIN (SELECT DISTINCT e.src_node_id FROM e JOIN t ON t.node_id = e.dst_node_id"
         " WHERE e.edge_kind = 'IMPORTS_NAME') AS m"
         " ON m.src_node_id = e.src_node_id AND e.edge_kind = 'IMPORTS_MODULE'"
-        " LEFT JOIN (SELECT DISTINCT e.edge_id FROM e JOIN d ON d.file_id = e.owner_file_id"
-        " AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f ON f.edge_id = e.edge_id"
+        " LEFT JOIN (SELECT DISTINCT e.owner_file_id, e.bstart, e.bend FROM e"
+        " JOIN d ON d.file_id = e.owner_file_id AND d.bstart <= e.bstart AND d.bend >= e.bend) AS f"
+        f" ON {equal_sql('f', 'e', *PLACE)}"
         " WHERE m.src_node_id IS NULL",
         {
             "e": edges(("IMPORTS_MODULE", "IMPORTS_NAME"), repo_id),
@@ -162,13 +164,13 @@ def _imports(reader: Reader, repo_id: str | None) -> list[Link]:
             "t": nodes(("MODULE",), repo_id),
             "d": nodes(("FUNCTION",), repo_id),
         },
-        order=("src_id", "dst_id", "line", "bstart", "edge_kind", "edge_id"),
+        order=("src_id", "dst_id", "line", "bstart", "edge_kind", "src_node_id", "repeat"),
     )
     never = _type_checking_blocks(reader, repo_id)
     links = []
-    for start, end, relation, path, line, confidence, bstart, file_id, in_function, _ in reader.rows(query):
+    for start, end, relation, path, line, confidence, bstart, file_id, within, *_ in reader.rows(query):
         skipped = any(first <= bstart < last for first, last in never.get(file_id, ()))
-        when = NEVER if skipped else LATER if in_function else AT_ONCE
+        when = NEVER if skipped else AT_ONCE if within is None else LATER
         links.append(Link(start, end, relation, path, line, confidence, when))
     return sorted(links, key=lambda link: RANK[link.method or ""])
 

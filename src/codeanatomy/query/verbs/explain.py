@@ -14,7 +14,7 @@ Tests: `tests/unit/query/test_verb_explain.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.result import VerbResult, rows_result
-from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql, spans_sql
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, PLACE, innermost_sql, spans_sql
 
 COLUMNS = (
     "relation",
@@ -75,9 +75,7 @@ METHODS = {
     "pyrefly": "reported by the type checker",
 }
 NO_EVIDENCE = "the source itself; nothing had to be resolved"
-PLACE_COLUMNS = tuple(
-    catalog.table("cpg_edges").column(name) for name in ("edge_id", "owner_file_id", "bstart", "bend")
-)
+PLACE_COLUMNS = tuple(map(catalog.table("cpg_edges").column, PLACE))
 
 
 class _Edge(Struct, frozen=True):
@@ -101,6 +99,8 @@ class _Edge(Struct, frozen=True):
     repo_id: str
 
 
+# File, first byte and end of the fact that an edge states.
+_Place: TypeAlias = tuple[str | None, int | None, int | None]
 FIELDS = ", ".join(f"e.{name}" for name in _Edge.__struct_fields__)
 
 
@@ -124,7 +124,8 @@ def explain(
 
 
 def _edge_by_id(reader: Reader, edge_id: str) -> list[_Edge]:
-    query = Query(f"SELECT {FIELDS} FROM e", {"e": Slice("cpg_edges", edge_id=(edge_id,))})
+    # The source node is in the id, and this copy is sorted by it.
+    query = Query(f"SELECT {FIELDS} FROM e", {"e": Slice("cpg_edges_by_src", edge_id=(edge_id,))})
     edges = [_Edge(*row) for row in reader.rows(query)]
     if not edges:
         raise UsageError(
@@ -160,12 +161,12 @@ def _rows(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
     return [
         {
             "relation": edge.edge_kind,
-            "symbol": names[edge.src_node_id][0] or enclosing.get(edge.edge_id),
+            "symbol": names[edge.src_node_id][0] or enclosing.get(_place_of(edge)),
             "kind": names[edge.src_node_id][1],
             "target": names[edge.dst_node_id][0],
             "path": edge.path,
             "line": edge.line,
-            "inside": enclosing.get(edge.edge_id),
+            "inside": enclosing.get(_place_of(edge)),
             "confidence": edge.confidence,
             "method": edge.resolution_method,
             "origin": edge.origin,
@@ -220,8 +221,8 @@ def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], s
                 relation_kind=sorted({edge.edge_kind for edge in edges}),
             )
         },
-        # Of several relations with the same key the last one by id is used.
-        order=("relation_id",),
+        # Of several relations with the same kind, ends and span the last one is used.
+        order=("rule_name", "role", "ordinal", "reason"),
         columns=("relation_kind", "src_id", "dst_id", "bstart", "bend", "evidence"),
     )
     return {tuple(key): _describe_witnesses(witnesses or ()) for *key, witnesses in reader.rows(query)}
@@ -256,18 +257,19 @@ def _group_sizes(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[str | Non
     return {(group, node): count for group, node, count in reader.rows(query)}
 
 
-def _enclosing_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, str]:
-    """Return the name of the innermost definition around the source of each edge, by edge id."""
-    placed = [edge for edge in edges if edge.owner_file_id is not None]
+def _enclosing_names(reader: Reader, edges: Sequence[_Edge]) -> dict[_Place, str]:
+    """Return the name of the innermost definition around the place of each edge, by place."""
+    places = [_place_of(edge) for edge in edges if edge.owner_file_id is not None]
     query = Query(
-        f"SELECT u.edge_id, d.qualname FROM ({innermost_sql('h', 'edge_id')}) AS u"
-        " JOIN d ON d.node_id = u.inner_id",
+        f"SELECT u.*, d.qualname FROM ({innermost_sql('h', *PLACE)}) AS u JOIN d ON d.node_id = u.inner_id",
         {
-            "h": InlineRows(
-                PLACE_COLUMNS,
-                [tuple(getattr(edge, column.name) for column in PLACE_COLUMNS) for edge in placed],
-            ),
-            "d": nodes(ENCLOSING_KINDS, file_id=sorted({edge.owner_file_id or "" for edge in placed})),
+            "h": InlineRows(PLACE_COLUMNS, list(dict.fromkeys(places))),
+            "d": nodes(ENCLOSING_KINDS, file_id=sorted({file_id or "" for file_id, _, _ in places})),
         },
+        columns=(*PLACE, "qualname"),
     )
-    return dict(reader.rows(query))
+    return {(file_id, begins, ends): name for file_id, begins, ends, name in reader.rows(query)}
+
+
+def _place_of(edge: _Edge) -> _Place:
+    return edge.owner_file_id, edge.bstart, edge.bend

@@ -15,7 +15,7 @@ from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import KINDS
 from codeanatomy.query.verbs.result import VerbResult, query_result
-from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, PLACE, equal_sql, innermost_sql
 
 COLUMNS = (
     "symbol",
@@ -48,16 +48,16 @@ def refs(reader: Reader, symbol: Symbol) -> VerbResult:
         WITH places AS (
           SELECT e.*, row_number() OVER (
             PARTITION BY e.repo_id, e.path, e.bstart, e.bend
-            ORDER BY CASE e.edge_kind {RANK} END, e.confidence DESC, e.edge_id
+            ORDER BY CASE e.edge_kind {RANK} END, e.confidence DESC, e.dst_node_id, e.src_node_id, e.repeat
           ) AS place_rank FROM e
-        ), inner_most AS ({innermost_sql("places", "edge_id")})
+        ), inner_most AS ({innermost_sql("places", *PLACE)})
         SELECT t.qualname AS symbol, n.node_kind AS kind, p.path, p.line, p.bstart, p.bend,
           p.edge_kind AS relation, n.subkind AS role, d.qualname AS inside, p.confidence,
-          p.resolution_method AS method, p.repo_id, p.dst_node_id AS symbol_id, p.edge_id
+          p.resolution_method AS method, p.repo_id, p.dst_node_id AS symbol_id, p.src_node_id
         FROM places p
         LEFT JOIN n ON n.node_id = p.src_node_id AND n.path = p.path
         LEFT JOIN t ON t.node_id = p.dst_node_id
-        LEFT JOIN inner_most i ON i.edge_id = p.edge_id
+        LEFT JOIN inner_most i ON {equal_sql("i", "p", *PLACE)}
         LEFT JOIN d ON d.node_id = i.inner_id
         WHERE p.place_rank = 1
         """,
@@ -67,7 +67,7 @@ def refs(reader: Reader, symbol: Symbol) -> VerbResult:
             "d": nodes(ENCLOSING_KINDS, symbol.repo_id, **filters.get("enclosing", {})),
             "t": nodes(KINDS, symbol.repo_id, node_id=symbol.ids),
         },
-        order=("path", "bstart", "relation", "symbol_id", "bend", "edge_id"),
+        order=("path", "bstart", "relation", "symbol_id", "bend", "src_node_id"),
     )
 
 

@@ -19,7 +19,9 @@ from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes, of
 from codeanatomy.query.verbs.result import VerbResult, query_result
 from codeanatomy.query.walks.enclosing import (
     ENCLOSING_KINDS,
+    PLACE,
     below_folders_sql,
+    equal_sql,
     innermost_sql,
     package_folders,
     spans_sql,
@@ -43,7 +45,7 @@ NOTE = "calls of which some targets are known and others were cut (`too_many_can
 # A relation without a span is placed at the beginning of its file.
 BEGINS, ENDS = "coalesce(r.bstart, 0)", "coalesce(r.bend, 0)"
 ROWS = (
-    "SELECT r.relation_id, r.src_id, r.src_kind, r.relation_kind, r.reason, r.path, r.line, r.repo_id,"
+    "SELECT r.src_id, r.src_kind, r.relation_kind, r.reason, r.path, r.line, r.repo_id,"
     f" r.owner_file_id, {BEGINS} AS bstart, {ENDS} AS bend FROM r"
 )
 
@@ -81,18 +83,18 @@ def unresolved(
             )
             relations["s"] = nodes(ENCLOSING_KINDS, of_one, node_id=symbol.ids)
     # A base of a class is outside of the class itself.
-    inner = innermost_sql("u", "relation_id", exclude="src_id")
+    inner = innermost_sql("u", *PLACE, "src_id", exclude="src_id")
     return query_result(
         COLUMNS,
         f"WITH u AS ({ROWS}{inside} WHERE {' AND '.join(conditions)})"
         " SELECT CASE WHEN n.node_kind = 'IMPORT_ALIAS' THEN n.qualname ELSE n.name END AS symbol,"
         " u.src_kind AS kind, u.path, u.line, u.relation_kind AS relation, d.qualname AS inside,"
         " CAST(NULL AS DOUBLE) AS confidence, u.reason AS method, u.repo_id, u.src_id AS symbol_id, u.bstart,"
-        f" u.relation_id FROM u LEFT JOIN ({inner}) AS i ON i.relation_id = u.relation_id"
+        f" u.bend FROM u LEFT JOIN ({inner}) AS i ON {equal_sql('i', 'u', *PLACE, 'src_id')}"
         " LEFT JOIN d ON d.node_id = i.inner_id LEFT JOIN n ON n.node_id = u.src_id",
         relations,
         tuple(args),
-        order=("repo_id", "path", "line", "bstart", "relation", "relation_id"),
+        order=("repo_id", "path", "line", "bstart", "relation", "symbol_id", "method", "bend"),
         notes=(NOTE,),
     )
 

@@ -2,7 +2,7 @@
 
     find_users(reader, ids, ("REFERS_TO",), CALL_GRAPH)  # the definitions that refer to them or call them
     contents(reader, symbol)                             # methods and attributes of a class, {id: name}
-    innermost_sql("e", "edge_id")                        # SQL: innermost definition around each edge of `e`
+    innermost_sql("e", *PLACE)                           # SQL: innermost definition around each place in `e`
 
 A module encloses its whole file, even a function of the same span; no other two definitions have the same
 span, so the shortest enclosing one is unique. For `find_users` a decorator belongs to the definition it
@@ -29,6 +29,8 @@ ENCLOSING_KINDS = ("FUNCTION", "CLASS", "MODULE")
 CALLER_KINDS = ("FUNCTION", "MODULE")
 # Greater than every offset in a file.
 MAX_BYTE = 2**63 - 1
+# Columns of a place in the source: edges and relations of one place are in the same definition.
+PLACE = ("owner_file_id", "bstart", "bend")
 
 
 class DefinitionUse(Struct, frozen=True):
@@ -60,26 +62,35 @@ def spans_sql(definitions: str = "d", *, decorated: bool = False) -> str:
 
 def innermost_sql(
     places: str,
-    key: str,
-    *,
+    *keys: str,
     file: str = "owner_file_id",
     exclude: str | None = None,
     decorated: bool = False,
 ) -> str:
-    """Return SQL for the key of each place and the id (`inner_id`) of the innermost enclosing definition.
+    """Return SQL for the keys of each place and the id (`inner_id`) of the innermost enclosing definition.
 
-    `places` is a relation with a key, a file, `bstart` and `bend`; the definitions are relation `d`.
+    `places` is a relation with the keys, a file, `bstart` and `bend`; the definitions are relation `d`.
     `exclude` names a column of `places` with the id of a definition that does not count.
 
-    >>> innermost_sql("e", "edge_id").startswith("SELECT p.edge_id, min_by(i.node_id, i.ends - i.begins)")
+    >>> innermost_sql("e", "n").startswith("SELECT p.n, min_by(i.node_id, i.ends - i.begins) AS inner_id")
     True
     """
     other = f" AND i.node_id <> p.{exclude}" if exclude else ""
+    key = ", ".join(f"p.{name}" for name in keys)
     return (
-        f"SELECT p.{key}, min_by(i.node_id, i.ends - i.begins) AS inner_id FROM {places} AS p"
+        f"SELECT {key}, min_by(i.node_id, i.ends - i.begins) AS inner_id FROM {places} AS p"
         f" JOIN ({spans_sql(decorated=decorated)}) AS i ON i.file_id = p.{file}"
-        f" AND i.begins <= p.bstart AND i.ends >= p.bend{other} GROUP BY p.{key}"
+        f" AND i.begins <= p.bstart AND i.ends >= p.bend{other} GROUP BY {key}"
     )
+
+
+def equal_sql(one: str, other: str, *names: str) -> str:
+    """Return the SQL condition that two relations are equal in columns of the same names.
+
+    >>> equal_sql("i", "e", "bstart", "bend")
+    'i.bstart = e.bstart AND i.bend = e.bend'
+    """
+    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
 
 
 def find_users(
@@ -98,14 +109,18 @@ def find_users(
     """
     if not ids:
         return []
-    fields = "e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method, e.edge_id"
-    inner = innermost_sql("e", "edge_id", decorated=decorated)
+    fields = (
+        "e.dst_node_id, e.edge_kind, e.path, e.line, e.confidence, e.resolution_method,"
+        " e.src_node_id, e.repeat"
+    )
+    inner = innermost_sql("e", *PLACE, decorated=decorated)
     places = ", ".join(f"'{kind}'" for kind in from_places)
     query = Query(
         "SELECT n.node_id, u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method,"
-        " n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id, u.edge_id FROM ("
+        " n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id, u.src_node_id, u.repeat"
+        " FROM ("
         f"SELECT e.src_node_id AS user_id, {fields} FROM e WHERE e.edge_kind NOT IN ({places}) UNION ALL"
-        f" SELECT i.inner_id AS user_id, {fields} FROM e JOIN ({inner}) AS i ON i.edge_id = e.edge_id"
+        f" SELECT i.inner_id AS user_id, {fields} FROM e JOIN ({inner}) AS i ON {equal_sql('i', 'e', *PLACE)}"
         f" WHERE e.edge_kind IN ({places})) AS u JOIN n ON n.node_id = u.user_id",
         {
             "e": edges_at(sorted(ids), (*from_places, *from_definitions), "dst"),
@@ -113,11 +128,11 @@ def find_users(
             "x": edges(("DECORATES",)),
             "n": nodes(ENCLOSING_KINDS),
         },
-        order=("symbol", "node_id", "dst_node_id", "edge_kind", "path", "line", "edge_id"),
+        order=("symbol", "node_id", "dst_node_id", "edge_kind", "path", "line", "src_node_id", "repeat"),
     )
     return [
         DefinitionUse(Hop(node, 1, *edge), kind, subkind, name, repo_id)
-        for node, *edge, kind, subkind, name, repo_id, _ in reader.rows(query)
+        for node, *edge, kind, subkind, name, repo_id, _, _ in reader.rows(query)
     ]
 
 

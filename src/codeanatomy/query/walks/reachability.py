@@ -84,7 +84,7 @@ def neighbours(reader: Reader, level: Collection[str], kinds: Collection[str], e
     query = Query(
         "SELECT * FROM e",
         {"e": edges_at(level, kinds, end)},
-        order=(near, far, "edge_kind", "path", "line", "edge_id"),
+        order=(near, far, "edge_kind", "path", "line", "repeat"),
         columns=(far, near, "edge_kind", "path", "line", "confidence", "resolution_method"),
     )
     return [Hop(node, 1, via, *edge) for node, via, *edge in reader.rows(query)]

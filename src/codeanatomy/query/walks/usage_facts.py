@@ -17,7 +17,6 @@ from typing import TypeVar
 from codeanatomy import catalog
 from codeanatomy.query.answers import place
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, Slice, edges, nodes
-from codeanatomy.query.walks.reachability import CALLS
 from codeanatomy.query.walks.usage import Key, Place, UnusedCandidate, UsageContext
 
 K = TypeVar("K")
@@ -188,14 +187,13 @@ def _unresolved(reader: Reader, names: Sequence[str], repo_id: str | None) -> li
     return reader.rows(
         Query(
             "SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM a JOIN p ON p.entity_id = a.node_id"
-            # A call whose candidates were cut may have any target of the name.
+            # A call whose candidates were cut may have any target of the name; the edge's id has the call's.
             " UNION SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM c"
-            " JOIN e ON e.edge_id = c.entity_id JOIN s ON s.node_id = e.src_node_id"
+            " JOIN s ON s.node_id = split_part(c.entity_id, ';', 2)"
             " JOIN a ON a.file_id = s.file_id AND a.bstart >= s.bstart AND a.bend <= s.bend",
             {
                 "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
                 "s": nodes(("CALLSITE",), repo_id),
-                "e": edges(CALLS),
                 "p": _unresolved_nodes("ATTRIBUTE_REF"),
                 "c": Slice("cpg_props", entity_kind=("edge",), prop_key=("cut",)),
             },
