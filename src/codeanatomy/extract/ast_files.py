@@ -47,10 +47,11 @@ from collections.abc import Collection
 from typing import Any, TypeAlias
 
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.definitions import definitions_of
 from codeanatomy.extract.evidence import ExtractorResult, Problem, problem_from
 from codeanatomy.sources.source_file import Source
 
-VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 2"
+VERSION = f"ast, python {sys.version_info.major}.{sys.version_info.minor}, rules 3"
 
 Columns: TypeAlias = dict[str, list[Any]]
 # Nodes by ast_id.
@@ -98,6 +99,7 @@ def ast_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
         cells = {
             "nodes": nodes,
             "defs": _defs(nodes, collected["defs"]),
+            "definitions": definitions_of(nodes),
             "calls": _calls(nodes, collected["calls"]),
             "imports": _imports(nodes, collected["imports"]),
             "docstrings": _docstrings(source, {0: tree, **collected["defs"]}),

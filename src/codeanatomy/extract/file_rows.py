@@ -26,7 +26,7 @@ from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.columns import ERROR_FIELDS, FILE_COLUMNS_WITH_DIGEST, RUN_ID
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.extract.evidence import Extractor, ExtractorResult, Problem, run_extractor
-from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
 from codeanatomy.sources.source_file import Source, Unreadable, decode
@@ -44,15 +44,6 @@ Row: TypeAlias = dict[str, Any]
 FileRows: TypeAlias = dict[str, Any]
 # Called before each step of a file: 0 is reading, then the extractors in order.
 EnterStep: TypeAlias = Callable[[int], None]
-
-
-def file_id(repo_id: str, path: str) -> str:
-    """Return the id of a file.
-
-    >>> file_id("requests", "requests/api.py")
-    'file:aamgHupZCFkFBklrJ5jCSw'
-    """
-    return stable_id("file", repo_id, path)
 
 
 def table_columns(name: str) -> tuple[Column, ...]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from codeanatomy.extract.file_rows import file_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.listing import Entry, Listing
 
 # Fixed cost of a file, in bytes of source.

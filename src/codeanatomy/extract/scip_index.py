@@ -20,15 +20,7 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Cells, ExtractorResult, Problem, SkippedSteps
-from codeanatomy.extract.file_rows import (
-    FAILURES,
-    FILE,
-    FailureRows,
-    FileRows,
-    Row,
-    extractor_row,
-    file_id,
-)
+from codeanatomy.extract.file_rows import FAILURES, FILE, FailureRows, FileRows, Row, extractor_row
 from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip.documents import VERSION, document_cells, index_cells
 from codeanatomy.extract.scip.index_file import (
@@ -39,6 +31,7 @@ from codeanatomy.extract.scip.index_file import (
     scan_index,
 )
 from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.listing import Entry, Listing
 from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode

@@ -20,19 +20,12 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import ExtractorResult, Problem, SkippedSteps
-from codeanatomy.extract.file_rows import (
-    FAILURES,
-    FILE,
-    FailureRows,
-    FileRows,
-    Row,
-    extractor_row,
-    file_id,
-)
+from codeanatomy.extract.file_rows import FAILURES, FILE, FailureRows, FileRows, Row, extractor_row
 from codeanatomy.extract.partitions import RepositoryRoot, file_cost
 from codeanatomy.extract.pyrefly.cells import module_cells
 from codeanatomy.extract.pyrefly.names import ReportNames
 from codeanatomy.extract.pyrefly.report import PROJECT, Project, ReportedModule, read_report_file
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode

@@ -1,7 +1,7 @@
 """Share ids, syntax tree, definitions and relations of a file between the functions that list its facts.
 
     context = Context(file)
-    context.id_at("CALLSITE", 4, 9)              # as `node_ids.node_id`, cached
+    context.id_at("CALLSITE", 4, 9)              # of the call with this span
     context.libcst("refs")                       # LibCST's list, or one from CPython's tree as a fallback
     context.definitions[105, 300]                # the function or class with that span
 
@@ -15,13 +15,13 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from codeanatomy.file_ids import LIBCST_FIELDS, DefinitionKeys, FileIds, PackedIds
 from codeanatomy.graph.ast_fallback import lists_from_ast
 from codeanatomy.graph.file_view import SPAN, Columns, GraphFile, columns_of, iter_rows
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
-from codeanatomy.ids import stable_id
-from codeanatomy.node_ids import PREFIXES, module_id, node_id, node_id_maker
+from codeanatomy.node_ids import PREFIXES, module_id, natural_id, repository_id
 
-LIBCST = "libcst_files_v1"
+AST, LIBCST = "ast_files_v1", "libcst_files_v1"
 RELATIONS = "relations_v1"
 # Relations that lists of facts are made from, besides the edges that all of them become.
 LISTED_KINDS = frozenset(
@@ -67,28 +67,33 @@ class Context:
 
     def __init__(self, file: GraphFile) -> None:
         self.file = file
-        self.syntax = Syntax(file.file_id, file.list("ast_files_v1", "nodes"))
-        self._ids: dict[tuple[str, int | None, int | None], str] = {}
-        self._id_makers: dict[str, Callable[[int, int], str]] = {}
+        nodes, self.definition_list = (file.list(AST, name) for name in ("nodes", "definitions"))
+        libcst = {name: file.list(LIBCST, name) for name in LIBCST_FIELDS}
+        self.ids = FileIds(PackedIds.of_file(file.repo_id, file.path, self.definition_list, libcst, nodes))
+        self.id_at = self.ids.at
+        self.syntax = Syntax(nodes, self.ids)
         self._cache: dict[Callable[[Context], Any], Any] = {}
         self.module_id = module_id(file.file_id)
         # Lists that failed, with the reason.
         self.failures: list[str] = []
 
-    def id_at(self, kind: str, bstart: int | None, bend: int | None) -> str:
-        """Return the id of the node of a kind with a span."""
-        key = (kind, bstart, bend)
-        known = self._ids.get(key)
-        if known is None:
-            known = self._ids[key] = self._make_id(kind, bstart, bend)
-        return known
+    def id_of_syntax(self, kind: str, node: int) -> str:
+        """Return the id of a node that is numbered as its syntax node."""
+        return f"{PREFIXES[kind]}:{self.syntax.ids[node].partition(':')[2]}"
 
-    def _make_id(self, kind: str, bstart: int | None, bend: int | None) -> str:
-        if bstart is None or bend is None:
-            return node_id(kind, self.file.file_id, bstart, bend)
-        if kind not in self._id_makers:
-            self._id_makers[kind] = node_id_maker(kind, self.file.file_id)
-        return self._id_makers[kind](bstart, bend)
+    @cached_property
+    def unit_keys(self) -> dict[str, str]:
+        """The definition keys of code objects."""
+        return self._definition_keys.of_units(self.file.list("bytecode_files_v1", "code_objects"))
+
+    @cached_property
+    def scope_keys(self) -> dict[str, str]:
+        """The definition keys of the scopes in the symbol tables."""
+        return self._definition_keys.of_scopes(self.file.list("symtable_files_v1", "blocks"))
+
+    @property
+    def _definition_keys(self) -> DefinitionKeys:
+        return DefinitionKeys(self.file.repo_id, self.file.path, self.definition_list)
 
     def cached(self, make: Callable[[Context], T]) -> T:
         """Return the result of a function for this file; it is called once."""
@@ -105,9 +110,14 @@ class Context:
             self.failures.append(f"{name}: {type(error).__name__}: {error}"[:MESSAGE_CHARS])
             return {}
 
-    def shared_id(self, kind: str, *key: str) -> str:
-        """Return the id of a node of the repository."""
-        return stable_id(PREFIXES[kind], self.file.repo_id, *key)
+    def shared_id(self, kind: str, name: str) -> str:
+        """Return the id of a node of no file."""
+        return natural_id(kind, self.file.repo_id, name)
+
+    @property
+    def repository_id(self) -> str:
+        """The id of the repository's node."""
+        return repository_id(self.file.repo_id)
 
     @cached_property
     def _ast_lists(self) -> dict[str, Columns]:

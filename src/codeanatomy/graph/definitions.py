@@ -16,8 +16,7 @@ from unicodedata import normalize
 
 from codeanatomy.graph.context import INITS, Context
 from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
-from codeanatomy.ids import stable_id
-from codeanatomy.node_ids import PREFIXES
+from codeanatomy.node_ids import key_of, node_id
 
 # Characters of source text that are used as a name.
 TEXT_CHARS = 120
@@ -93,12 +92,12 @@ def packages(context: Context) -> Columns:
 
 def repositories(context: Context) -> Columns:
     """List the repository."""
-    return {"node_id": [context.shared_id("REPOSITORY")], "name": [context.file.repo_id]}
+    return {"node_id": [context.repository_id], "name": [context.file.repo_id]}
 
 
 def contained_packages(context: Context) -> Columns:
     """List containment of packages in packages, and of the outermost in the repository."""
-    outer, rows = context.shared_id("REPOSITORY"), []
+    outer, rows = context.repository_id, []
     for name, _, _ in packages_of(context):
         inner = context.shared_id("PACKAGE", name)
         rows.append((outer, inner))
@@ -108,7 +107,7 @@ def contained_packages(context: Context) -> Columns:
 
 def contained(context: Context) -> Columns:
     """List containment of the file, its module and its definitions."""
-    repository = context.shared_id("REPOSITORY")
+    repository = context.repository_id
     rows: list[tuple[Any, ...]] = [(repository, context.file.file_id, None, None)]
     packages_around = packages_of(context)
     if context.relations_of("DECLARES_MODULE"):
@@ -258,30 +257,24 @@ def decorators(context: Context) -> Columns:
 
 def docstrings(context: Context) -> Columns:
     """List docstrings with the definition they document."""
-    rows = [
-        (
-            context.id_at("DOCSTRING", start, end),
-            start,
-            end,
-            line,
-            context.syntax.first(start, end, ("Constant",)),
-            context.owner_id(owner_start, owner_end),
-            text,
-        )
-        for owner_start, owner_end, text, start, end, line in iter_rows(
-            context.libcst("docstrings"), "owner_bstart", "owner_bend", "text", *SPAN
-        )
-    ]
+    rows = []
+    for owner_start, owner_end, text, start, end, line in iter_rows(
+        context.libcst("docstrings"), "owner_bstart", "owner_bend", "text", *SPAN
+    ):
+        owner = context.owner_id(owner_start, owner_end)
+        # A definition has at most one.
+        docstring = node_id("DOCSTRING", key_of(owner)) if owner else context.id_at("DOCSTRING", start, end)
+        written = context.syntax.first(start, end, ("Constant",))
+        rows.append((docstring, start, end, line, written, owner, text))
     return columns_of(rows, "node_id", *SPAN, "ast_id", "owner_id", "text")
 
 
 def comments(context: Context) -> Columns:
     """List comments."""
-    rows = [
-        (context.id_at("COMMENT", start, end), context.file.file_id, start, end, line, text)
-        for text, start, end, line in iter_rows(context.libcst("comments"), "text", *SPAN)
-    ]
-    return columns_of(rows, "node_id", "file_id", *SPAN, "text")
+    listed = context.libcst("comments")
+    ids = context.ids.numbered("COMMENT", list(iter_rows(listed, "bstart", "bend")))
+    files_of = [context.file.file_id] * len(ids)
+    return {"node_id": ids, "file_id": files_of, **{name: listed.get(name, ()) for name in (*SPAN, "text")}}
 
 
 def complaints(context: Context, lists: Sequence[Columns]) -> Columns:
@@ -307,9 +300,8 @@ def diagnostics(context: Context) -> Columns:
         "message",
     )
     rows = list(iter_rows(context.file.rows("diagnostics_norm_v1"), *columns))
-    for message in context.failures:
-        identity = (context.file.repo_id, context.file.file_id, "graph", "not_graphed", *NO_SPAN, message)
-        node = stable_id(PREFIXES["DIAGNOSTIC"], *identity)
+    failures = [("graph", "not_graphed", None, None)] * len(context.failures)
+    for node, message in zip(context.ids.diagnostics(failures), context.failures, strict=True):
         rows.append((node, "not_graphed", "graph", *NO_SPAN, "error", message))
     return columns_of(rows, "node_id", "name", "subkind", *SPAN, "severity", "message")
 
@@ -325,10 +317,7 @@ def ts_missing(context: Context) -> Columns:
 
 
 def _tree_sitter_nodes(context: Context, name: str, kind: str, text_field: str) -> Columns:
-    rows = [
-        (stable_id(PREFIXES[kind], context.file.file_id, start, end, ts_id), text, parent, start, end, line)
-        for ts_id, parent, text, start, end, line in iter_rows(
-            context.file.list("tree_sitter_files_v1", name), "ts_id", "parent_kind", text_field, *SPAN
-        )
-    ]
-    return columns_of(rows, "node_id", "name", "subkind", *SPAN)
+    listed = context.file.list("tree_sitter_files_v1", name)
+    ids = context.ids.numbered(kind, list(iter_rows(listed, "bstart", "bend")))
+    fields = {"name": text_field, "subkind": "parent_kind", **{each: each for each in SPAN}}
+    return {"node_id": ids, **{each: listed.get(field, ()) for each, field in fields.items()}}

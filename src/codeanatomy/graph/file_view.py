@@ -17,6 +17,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy.arrow import to_python
+from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 
 # Equally long lists, by name: the fields of a list of structs, or the columns of rows.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
@@ -30,6 +31,7 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     ),
     "ast_files_v1": {
         "nodes": ("parent_ast_id", "slot", "idx", "kind", "name", "value", *SPAN),
+        "definitions": DEFINITION_FIELDS,
         "imports": ("kind", "module", "name", "asname", "level", *SPAN),
         "docstrings": ("owner_ast_id", "text", *SPAN),
     },
@@ -73,9 +75,18 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "missing": ("ts_id", "parent_kind", "kind", *SPAN),
     },
     "bytecode_files_v1": {
-        "code_objects": ("code_unit_key", "qualname", "name", "flags", "bstart", "bend", "instructions"),
+        "code_objects": (
+            "code_unit_key",
+            "parent_key",
+            "qualname",
+            "name",
+            "flags",
+            "bstart",
+            "bend",
+            "instructions",
+        ),
     },
-    "symtable_files_v1": {"blocks": ("scope_key", "parent_key", "type", "name", "symbols")},
+    "symtable_files_v1": {"blocks": ("scope_key", "parent_key", "type", "name", "lineno", "symbols")},
     "scip_index_v1": {
         "occurrences": (
             "symbol",

@@ -18,8 +18,7 @@ from codeanatomy.graph.context import Context
 from codeanatomy.graph.control_dependence import control_dependence
 from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 from codeanatomy.graph.scopes import GraphScope, bindings, scopes_of
-from codeanatomy.ids import id_maker, stable_id
-from codeanatomy.node_ids import PREFIXES, binding_id
+from codeanatomy.node_ids import binding_id, node_id
 
 BYTECODE = "bytecode_files_v1"
 BLOCKS = "py_bc_blocks_norm_v1"
@@ -60,7 +59,6 @@ def _unit_kind(name: str, flags: int) -> str:
 
 def units(context: Context) -> Columns:
     """List code units with the definition they were compiled from."""
-    unit_id = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
     cut = context.cached(control_dependences).cut
     rows = []
     objects = context.file.list(BYTECODE, "code_objects")
@@ -73,7 +71,7 @@ def units(context: Context) -> Columns:
         start, end = span if line is not None else (None, None)
         full = context.module_name if kind == "module" else f"{context.module_name}.{qualname}"
         is_generator = bool(flags & GENERATORS)
-        unit = unit_id(key)
+        unit = node_id("CODE_UNIT", context.unit_keys[key])
         is_cut = True if unit in cut else None
         rows.append((unit, name, full, kind, start, end, line, owner, flags, is_generator, is_cut))
     names = ("node_id", "name", "qualname", "subkind", *SPAN, "owner_id", "flags", "is_generator")
@@ -223,7 +221,6 @@ def event_bindings(context: Context) -> Columns:
 
 def _scopes_of_units(context: Context) -> dict[str, str]:
     """Return the scope of each code unit: the one with its name and span."""
-    unit_id = id_maker(PREFIXES["CODE_UNIT"], context.file.file_id)
     by_span: dict[tuple[int | None, int | None, str], str] = {}
     for scope in context.cached(scopes_of).values():
         by_span.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope.node_id)
@@ -232,7 +229,7 @@ def _scopes_of_units(context: Context) -> dict[str, str]:
         context.file.list(BYTECODE, "code_objects"), "code_unit_key", "name", "bstart", "bend"
     ):
         if start is not None and (start, end, name) in by_span:
-            scope_of[unit_id(key)] = by_span[start, end, name]
+            scope_of[node_id("CODE_UNIT", context.unit_keys[key])] = by_span[start, end, name]
     return scope_of
 
 
@@ -249,7 +246,6 @@ class _BindingResolver:
     """Resolve variables of scopes to bindings of the file."""
 
     def __init__(self, context: Context) -> None:
-        self._file_id = context.file.file_id
         self._known = set(context.cached(bindings)["node_id"])
         self._resolved: dict[str, str] = dict(
             iter_rows(context.relations_of("BINDING_RESOLVES_TO"), "src_id", "dst_id")
@@ -292,13 +288,14 @@ def instructions(context: Context) -> Columns:
     for key, columns in iter_rows(
         context.file.list(BYTECODE, "code_objects"), "code_unit_key", "instructions"
     ):
-        unit = stable_id(PREFIXES["CODE_UNIT"], context.file.file_id, key)
-        instruction_id = id_maker(PREFIXES["INSTRUCTION"], unit)
-        ordered = blocks_of.get(unit, [])[:-1]
+        unit_key = context.unit_keys[key]
+        ordered = blocks_of.get(node_id("CODE_UNIT", unit_key), [])[:-1]
         count: defaultdict[int, int] = defaultdict(int)
-        for offset, opname, argval, *span in iter_rows(columns, "offset", "opname", "argval", *SPAN):
+        listed = iter_rows(columns, "offset", "opname", "argval", *SPAN)
+        for number, (offset, opname, argval, *span) in enumerate(listed):
             block = bisect_right(ordered, offset, key=lambda item: item[0]) - 1
             block_id = ordered[block][1] if ordered else None
-            rows.append((instruction_id(offset), argval, opname, offset, block_id, count[block], *span))
+            instruction = node_id("INSTRUCTION", unit_key, number)
+            rows.append((instruction, argval, opname, offset, block_id, count[block], *span))
             count[block] += 1
     return columns_of(rows, "node_id", "name", "subkind", "offset", "block_id", "ordinal", *SPAN)

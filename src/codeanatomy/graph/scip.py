@@ -14,8 +14,7 @@ from typing import Any
 
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.file_view import SYMBOL, Columns, columns_of, iter_rows
-from codeanatomy.ids import stable_id
-from codeanatomy.node_ids import PREFIXES
+from codeanatomy.node_ids import key_of, node_id
 
 SCIP = "scip_index_v1"
 LOCAL = "local "
@@ -31,8 +30,9 @@ RELATIONSHIPS = {
 
 def symbol_id(context: Context, symbol: str) -> str:
     """Return the id of the node of a symbol."""
-    owner = (context.file.file_id,) if symbol.startswith(LOCAL) else ()
-    return stable_id(PREFIXES["SCIP_SYMBOL"], context.file.repo_id, *owner, symbol)
+    if symbol.startswith(LOCAL):
+        return node_id("SCIP_SYMBOL", key_of(context.file.file_id), symbol)
+    return context.shared_id("SCIP_SYMBOL", symbol)
 
 
 def local_symbols(context: Context) -> Columns:
@@ -87,12 +87,13 @@ def occurrences(context: Context) -> Columns:
     rows = {}
     for symbol, _, *flags, start, end, line in _occurrences(context):
         role = next((name for name, is_set in zip(ROLES.values(), flags, strict=True) if is_set), "reference")
-        node = stable_id(PREFIXES["SCIP_OCCURRENCE"], context.file.file_id, start, end, symbol)
-        rows[node] = (node, _last_part(symbol), role, start, end, line + 1, symbol_id(context, symbol))
-    columns = columns_of(
-        list(rows.values()), "node_id", "name", "subkind", "bstart", "bend", "line", "symbol_id"
-    )
-    return {**columns, "file_id": [context.file.file_id] * len(rows)}
+        row = (_last_part(symbol), role, start, end, line + 1, symbol_id(context, symbol))
+        rows[start, end, symbol] = row
+    # By symbol where several have one span.
+    ordered = [rows[key] for key in sorted(rows)]
+    columns = columns_of(ordered, "name", "subkind", "bstart", "bend", "line", "symbol_id")
+    ids = context.ids.numbered("SCIP_OCCURRENCE", [row[2:4] for row in ordered])
+    return {"node_id": ids, **columns, "file_id": [context.file.file_id] * len(rows)}
 
 
 def _occurrences(context: Context) -> Iterator[tuple[Any, ...]]:

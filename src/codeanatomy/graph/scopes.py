@@ -68,10 +68,10 @@ def scopes_of(context: Context) -> dict[str, GraphScope]:
 
 def _scope_keys(context: Context) -> Iterator[tuple[str, str | None, str, str, str | None]]:
     """Yield id, parent, type, name and resolution method of each scope, those of the tables first."""
-    file_id = context.file.file_id
+    keys = context.scope_keys
     blocks = context.file.list(SYMTABLE, "blocks")
     for key, parent, kind, name, _ in iter_rows(blocks, *BLOCK):
-        yield scope_id(file_id, key), scope_id(file_id, parent) if parent else None, kind, name, None
+        yield scope_id(keys[key]), scope_id(keys[parent]) if parent else None, kind, name, None
     parents = context.relations_of("SCOPE_PARENT")
     waiting = list(iter_rows(parents, "src_id", "dst_id", "role", "src_qname", "resolution_method"))
     inner = {src for src, *_ in waiting}
@@ -93,7 +93,7 @@ def bindings(context: Context) -> Columns:
     known = context.cached(scopes_of)
     blocks = context.file.list(SYMTABLE, "blocks")
     for key, _, _, _, symbols in iter_rows(blocks, *BLOCK):
-        scope = scope_id(context.file.file_id, key)
+        scope = scope_id(context.scope_keys[key])
         qualname = known[scope].qualname
         subkinds = FLAGS if known[scope].parent_id else MODULE_FLAGS
         for name, *flags in iter_rows(symbols, "name", *subkinds):

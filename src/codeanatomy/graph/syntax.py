@@ -13,9 +13,8 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
+from codeanatomy.file_ids import FileIds
 from codeanatomy.graph.file_view import Columns
-from codeanatomy.ids import FrameCache, stable_ids
-from codeanatomy.node_ids import PREFIXES
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
 
@@ -23,7 +22,7 @@ DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"
 class Syntax:
     """The syntax tree of one file; empty if CPython could not parse it."""
 
-    def __init__(self, file_id: str, nodes: Columns) -> None:
+    def __init__(self, nodes: Columns, ids: FileIds) -> None:
         self.columns = nodes
         empty: Sequence[Any] = ()
         self.kind: Sequence[str] = nodes.get("kind", empty)
@@ -34,8 +33,7 @@ class Syntax:
         self.bstart: Sequence[int | None] = nodes.get("bstart", empty)
         self.bend: Sequence[int | None] = nodes.get("bend", empty)
         self.line: Sequence[int | None] = nodes.get("line", empty)
-        numbers = range(len(self.kind))
-        self.ids = stable_ids(FrameCache(), PREFIXES["AST_NODE"], file_id, self.bstart, self.bend, numbers)
+        self.ids = ids.ast_ids(len(self.kind))
         self._at: dict[tuple[int | None, int | None], list[int]] = {}
         for node, span in enumerate(zip(self.bstart, self.bend, strict=True)):
             if span[0] is not None:

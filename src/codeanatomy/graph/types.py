@@ -129,7 +129,7 @@ def _alias(context: Context, node: int, name: str | None, subkind: str) -> tuple
     outer = syntax.container(node)
     owner = context.definitions.get((syntax.bstart[outer], syntax.bend[outer])) if outer else None
     qualname = f"{owner.qualname if owner else context.module_name}.{name}"
-    alias = context.id_at("TYPE_ALIAS", start, end)
+    alias = context.id_of_syntax("TYPE_ALIAS", node)
     container = owner.node_id if owner else context.module_id
     return alias, name, qualname, start, end, syntax.line[node], node, subkind, container
 
@@ -202,10 +202,9 @@ def _bindings(context: Context, kind: str) -> dict[str, str]:
 
 def _parametrised(context: Context, node: int) -> str | None:
     syntax = context.syntax
-    start, end = syntax.bstart[node], syntax.bend[node]
     if syntax.kind[node] == "TypeAlias":
-        return context.id_at("TYPE_ALIAS", start, end)
-    return context.owner_id(start, end)
+        return context.id_of_syntax("TYPE_ALIAS", node)
+    return context.owner_id(syntax.bstart[node], syntax.bend[node])
 
 
 def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int | None, int | None]]:

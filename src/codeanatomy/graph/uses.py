@@ -128,10 +128,11 @@ def literals(context: Context) -> Columns:
         if kind != "Constant" or start is None or parent is None or syntax.kind[parent] == "JoinedStr":
             continue
         end, value = syntax.bend[node], syntax.value[node]
-        literal = context.id_at("LITERAL", start, end)
         name = None if value is None else value[:TEXT_CHARS]
-        rows.append((literal, name, constant_type(value), start, end, syntax.line[node], node))
-    return columns_of(rows, *REF)
+        rows.append((name, constant_type(value), start, end, syntax.line[node], node))
+    columns = columns_of(rows, *REF[1:])
+    ids = context.ids.numbered("LITERAL", list(zip(columns["bstart"], columns["bend"], strict=True)))
+    return {"node_id": ids, **columns}
 
 
 def constant_type(value: str | None) -> str | None:

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 
 from codeanatomy.catalog.tables.columns import SEVERITIES
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
-from codeanatomy.ids import stable_id
 from codeanatomy.normalize.disagreements import disagreements
 from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
@@ -78,7 +77,7 @@ def diagnostics_norm_v1(
     symtable_files_v1: EvidenceRow,
     scip_index_v1: Sequence[EvidenceRow],
 ) -> list[dict[str, Any]]:
-    """Return the diagnostics of all witnesses of a file, and their disagreements."""
+    """Return the diagnostics of all witnesses of a file, and their disagreements; `rules` adds their ids."""
     differences = disagreements(
         ast_files_v1=ast_files_v1,
         libcst_files_v1=libcst_files_v1,
@@ -221,7 +220,6 @@ def _row(
         last = (last_line, None if bend is None else bend - last_byte)
     return {
         **file._asdict(),
-        "diag_id": stable_id("diag", file.repo_id, file.file_id, *key),
         "diag_kind": kind,
         "diag_severity": min((report.severity for report in same if report.severity), key=SEVERITIES.index),
         "diag_code": code,

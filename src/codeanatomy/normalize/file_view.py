@@ -26,6 +26,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.arrow import to_python
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
+from codeanatomy.file_ids import FileIds, PackedIds, libcst_definitions
 
 # A list of structs by field; also the rows of a table by column.
 Columns: TypeAlias = dict[str, list[Any]]
@@ -82,7 +83,7 @@ class Lines:
         return (number + 2, end) if byte == end and newline != "none" else (number + 1, begin)
 
 
-class FileEvidence(Struct, frozen=True):
+class FileEvidence(Struct, frozen=True, dict=True):
     """A file and the evidence of all extractors; empty for an extractor without a row about the file."""
 
     repo_id: str
@@ -98,6 +99,12 @@ class FileEvidence(Struct, frozen=True):
     # Its row in `repo_files_v1`; empty if the repository has no such file.
     listed: EvidenceRow = {}
     lines: Lines = Lines()
+
+    @cached_property
+    def ids(self) -> FileIds:
+        """The ids of its definitions, and of nodes that are numbered here."""
+        definitions = self.ast.get("definitions") or libcst_definitions(self.libcst.get("defs") or {})
+        return FileIds(PackedIds.of_definitions(self.repo_id, self.path, definitions))
 
     @property
     def key(self) -> FileKey:

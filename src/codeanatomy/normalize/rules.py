@@ -22,7 +22,8 @@ import pyarrow as pa
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, pack_rows
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
-from codeanatomy.ids import stable_id
+from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
+from codeanatomy.file_ids import LIBCST_FIELDS
 from codeanatomy.normalize.anchors import AST_LISTS, KINDS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, sort_evidence, table_evidence
@@ -68,6 +69,7 @@ READS = Reads(
         {name: fields for name, fields in AST_LISTS.items() if name != "nodes"},
         {
             "defs": ("kind", "name", "bstart"),
+            "definitions": DEFINITION_FIELDS,
             "imports": (*IMPORT, "bstart"),
             "calls": ("bstart", "bend"),
             "errors": ERROR,
@@ -76,7 +78,7 @@ READS = Reads(
     libcst=_union_fields(
         LIBCST_LISTS,
         {
-            "defs": ("kind", "name", "def_bstart"),
+            "defs": LIBCST_FIELDS["defs"],
             "imports": (*IMPORT, "alias_bstart"),
             "callsites": ("call_bstart", "call_bend"),
             "parse_errors": ERROR,
@@ -179,7 +181,12 @@ def _reported_rows(file: FileEvidence, problems: list[RuleProblem]) -> dict[str,
         except Exception as error:  # noqa: BLE001
             rows[name] = []
             problems = [*problems, _failure("cpython", error)]
-    rows[DIAGNOSTICS] += [_diagnostic(file, problem) for problem in problems]
+    rows[DIAGNOSTICS] += map(_diagnostic, problems)
+    places = [
+        (row["diag_kind"], row["diag_code"], row.get("bstart"), row.get("bend")) for row in rows[DIAGNOSTICS]
+    ]
+    for row, diag_id in zip(rows[DIAGNOSTICS], file.ids.diagnostics(places), strict=True):
+        row["diag_id"] = diag_id
     return rows
 
 
@@ -187,18 +194,10 @@ def _failure(witness: str, error: Exception) -> RuleProblem:
     return RuleProblem(witness, "not_normalized", f"{type(error).__name__}: {error}"[:MESSAGE_CHARS])
 
 
-def _diagnostic(file: FileEvidence, problem: RuleProblem) -> dict[str, Any]:
+def _diagnostic(problem: RuleProblem) -> dict[str, Any]:
     """Return the row of a problem with the whole file."""
     kind, code, message = problem
-    identity = (file.repo_id, file.file_id, kind, code, None, None, None, message)
-    return {
-        # Composed as in `diagnostics`, for a diagnostic without a span.
-        "diag_id": stable_id("diag", *identity),
-        "diag_kind": kind,
-        "diag_severity": "error",
-        "diag_code": code,
-        "message": message,
-    }
+    return {"diag_kind": kind, "diag_severity": "error", "diag_code": code, "message": message}
 
 
 def _columns(name: str, rows: list[dict[str, Any]]) -> Columns:

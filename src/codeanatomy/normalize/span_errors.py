@@ -32,7 +32,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import key_of, number_text
 from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 
 MESSAGES = {
@@ -100,13 +100,10 @@ def span_errors_v1(
             *_misplaced(libcst_files_v1.get("parse_errors"), "libcst", "tree"),
         )
     )
+    key = key_of(file.file_id)
     return [
-        {
-            **file._asdict(),
-            "span_error_id": stable_id("span_error", file.repo_id, file.file_id, *row),
-            **row._asdict(),
-        }
-        for row in errors
+        {**file._asdict(), "span_error_id": f"span_error:{key}.{number_text(number)}", **row._asdict()}
+        for number, row in enumerate(errors)
     ]
 
 

@@ -24,9 +24,9 @@ from codeanatomy.delta.read.duck import (
     translate_errors,
 )
 from codeanatomy.delta.read.light import light_files
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.digest import FileStates, stored_file_states
 
 FILES = "repo_files_v1"
@@ -45,12 +45,12 @@ class SourceChange(Struct, frozen=True):
 
 
 class Impact(Struct, frozen=True):
-    """Why a refresh processes a file again: the file changed, or the target of its relations did."""
+    """Why a refresh processes a file again: the file changed, or its relations lead elsewhere."""
 
     path: str
     # added, changed or removed; for other files see `pipeline.refresh.impact`.
     reason: str
-    # For other files: one of the names whose target changed, and the number of such relations.
+    # For other files: one of the names that lead elsewhere, and the number of such relations.
     name: str | None = None
     relations: int = 0
 

@@ -14,20 +14,24 @@ from typing import Any
 import pyarrow as pa
 
 from codeanatomy.arrow import to_python
+from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 from codeanatomy.relate.compile.file_program import ExtractedFile
-from codeanatomy.relate.compile.syntax_tree import FIELDS
+from codeanatomy.syntax_tree import FIELDS
 
 # Fields that are read, by the list of an extractor.
 AST: Mapping[str, tuple[str, ...]] = {
     "nodes": FIELDS,
+    "definitions": DEFINITION_FIELDS,
     "imports": ("ast_id", "module", "name", "asname", "level"),
 }
 LIBCST: Mapping[str, tuple[str, ...]] = {
     "refs": ("text", "kind", "context", "expr_bstart", "expr_bend", "bstart", "bend", "line"),
     "defs": ("kind", "name", "def_bstart", "def_bend", "name_bstart", "name_bend", "line"),
-    "params": ("name", "bstart", "bend", "line"),
+    "params": ("owner_bstart", "owner_bend", "name", "bstart", "bend", "line"),
     "imports": ("kind", "name", "asname", "is_star", "stmt_bstart", "alias_bstart", "alias_bend", "line"),
     "callsites": ("call_bstart", "call_bend", "line"),
+    "call_args": ("bstart", "bend"),
+    "decorators": ("bstart", "bend"),
 }
 BLOCKS = ("scope_key", "parent_key", "type", "name", "lineno")
 OCCURRENCES = ("bstart", "bend", "symbol", "symbol_roles")

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from codeanatomy.file_ids import PackedIds
+
 Node: TypeAlias = int
 # Stands for a value that is not tracked: None, numbers.
 NOTHING: Node = -1
@@ -213,7 +215,7 @@ class Function(Struct, array_like=True):
     yields: Node
     is_async: bool
     is_generator: bool
-    scope_key: str
+    scope_id: str
     # Indexes of the parameters that it returns unchanged.
     returned: list[int]
     # What a call binds to the first parameter: instance, class, class_argument (of `__new__`) or nothing.
@@ -238,7 +240,7 @@ class Class(Struct, array_like=True):
     keywords: list[tuple[str, Node]]
     # Names bound in the body: node, and indexes of the definitions.
     attrs: dict[str, tuple[Node, list[int]]]
-    scope_key: str
+    scope_id: str
     # Annotated names of the body in order: the fields of a dataclass or NamedTuple.
     fields: list[str]
 
@@ -266,7 +268,7 @@ class Import(Struct, array_like=True, frozen=True):
     # `import a.b` binds a, `import a.b as x` binds a.b.
     binds_first: bool
     place: Place
-    scope_key: str
+    scope_id: str
 
 
 class Site(Struct, array_like=True, frozen=True):
@@ -295,6 +297,8 @@ class Program(Struct, array_like=True):
     repo_id: str
     file_id: str
     path: str
+    # What the ids of its nodes are made of.
+    ids: PackedIds
     nodes: int = 0
     ops: list[Op] = []
     functions: list[Function] = []
@@ -330,7 +334,7 @@ class Program(Struct, array_like=True):
     decorators: list[tuple[Place, str, int, Node]] = []
     # Places of the arguments of calls, by site.
     arguments: dict[int, list[Place]] = {}
-    # Names in the scope rows or symbol tables of classes, by scope key.
+    # Names in the scope rows or symbol tables of classes, by scope.
     scope_names: dict[str, list[str]] = {}
     # Constant arguments by site, as Python literals, of calls whose result depends on them (`getattr`).
     constant_arguments: dict[int, list[str | None]] = {}

@@ -4,7 +4,7 @@
     rows.add("READS", "NAME_REF", ref, "BINDING", binding, place=(4, 5, 1), origin="symtable", rule="scope",
              method="scope", confidence=0.9)
     rows.add("CALLS", "CALLSITE", call, place=(4, 9, 1), origin="values", rule="call", reason="no_value")
-    rows.batch()         # in the table's order
+    rows.batch()         # as Arrow, in insertion order
 
 The file owns all of its rows: a relation belongs to the file of its source node. Rows that differ only in
 their evidence are one row. Tests: `tests/unit/relate/test_relation_rows.py`.
@@ -12,9 +12,8 @@ their evidence are one row. Tests: `tests/unit/relate/test_relation_rows.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, chain
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -23,15 +22,13 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
 from codeanatomy.catalog.spec import Column
-from codeanatomy.ids import id_maker
 from codeanatomy.relate.program import Place
 
 RELATIONS = "relations_v1"
 ENCODER = msgpack.Encoder()
 NOWHERE: Place = (None, None, None)
-# The columns that differ between the rows of a file, in the order of the tuples that `_with_ids` returns.
+# The columns that differ between the rows of a file, in the order of the tuples.
 FIELDS = (
-    "relation_id",
     "relation_kind",
     "src_id",
     "src_kind",
@@ -81,8 +78,8 @@ class RelationRows:
         self.repo_id = repo_id
         self.file_id = file_id
         self.path = path
-        # Tuples without ids, by the parts of their ids: the standard library has two million rows.
-        self._rows: dict[tuple[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]] = {}
+        # Tuples by what identifies them: the standard library has two million rows.
+        self._rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self.diagnostics: list[RelationDiagnostic] = []
 
     def __len__(self) -> int:
@@ -113,8 +110,7 @@ class RelationRows:
     ) -> None:
         """Add a relation; one without a target is an unresolved reference and has a reason."""
         bstart, bend, line = place
-        # The parts of the id that many rows share, and those of this row.
-        key = (kind, rule, role, ordinal, reason), (src_id, dst_id, bstart, bend)
+        key = (kind, src_id, dst_id, rule, role, ordinal, reason, bstart, bend)
         if key in self._rows:
             return
         self._rows[key] = (
@@ -143,20 +139,9 @@ class RelationRows:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries, in insertion order, without the columns that all of them share."""
-        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._with_ids()]
+        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._rows.values()]
         for row in rows:
             row["evidence"] = _evidence_columns(row["evidence"])
-        return rows
-
-    def _with_ids(self) -> list[tuple[Any, ...]]:
-        """Return the rows with their ids; computing the ids takes longer than finding the relations."""
-        makers: dict[tuple[Any, ...], Callable[..., str]] = {}
-        rows = []
-        for (shared, own), row in self._rows.items():
-            make_id = makers.get(shared)
-            if make_id is None:
-                make_id = makers[shared] = id_maker("rel", *shared)
-            rows.append((make_id(*own), *row))
         return rows
 
     def packed(self) -> bytes:
@@ -164,11 +149,10 @@ class RelationRows:
         return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
-        """Return the rows in the table's order."""
+        """Return the rows in insertion order."""
         table = catalog.table(RELATIONS)
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
-        order = [FIELDS.index(name) for name in (*table.ordering, "relation_id") if name not in shared]
-        rows = sorted(self._with_ids(), key=itemgetter(*order))
+        rows = self._rows.values()
         columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
         cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
         arrays = [

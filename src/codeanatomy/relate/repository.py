@@ -22,7 +22,7 @@ from msgspec import msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpack_rows
-from codeanatomy.ids import stable_id
+from codeanatomy.file_ids import FileIds
 from codeanatomy.relate.emit.file_relations import InstanceAttribute, add_file_relations
 from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import Program
@@ -33,6 +33,8 @@ from codeanatomy.relate.values.linked_programs import module_names_by_path
 DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
 MESSAGE_CHARS = 1000
+# Of the rows of one file.
+ROW_ORDER = ("src_id", *(name for name in catalog.table(RELATIONS).primary_key if name != "src_id"))
 
 
 class SolvedRepository:
@@ -79,8 +81,7 @@ class FileRelations(NamedTuple):
         program, rows = self
         batches = [*(unpack_rows(program.scope_rows) if program.scope_rows else ()), rows.batch()]
         whole = pa.concat_batches(batches)
-        order = [name for name in catalog.table(RELATIONS).ordering if name != "owner_file_id"]
-        ordered = whole.sort_by([(name, "ascending") for name in (*order, "relation_id")])
+        ordered = whole.sort_by([(name, "ascending") for name in ROW_ORDER])
         return {RELATIONS: ordered, DIAGNOSTICS: _diagnostics_batch(program, rows.diagnostics)}
 
     def digest(self) -> str:
@@ -119,25 +120,25 @@ def _file_relations(
 
 def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnostic]) -> pa.RecordBatch:
     table = catalog.table(DIAGNOSTICS)
-    rows = []
-    for kind, code, message, (bstart, bend, line), severity in diagnostics:
-        identity = (program.repo_id, program.file_id, kind, code, bstart, bend, line, message)
-        rows.append(
-            {
-                "repo_id": program.repo_id,
-                "file_id": program.file_id,
-                "path": program.path,
-                "diag_id": stable_id("diag", *identity),
-                "diag_kind": kind,
-                "diag_severity": severity,
-                "diag_code": code,
-                "diag_line_start": line,
-                "diag_line_end": line,
-                "message": message,
-                "bstart": bstart,
-                "bend": bend,
-            }
-        )
-    unique = {row["diag_id"]: row for row in rows}
-    arrays = [array(column, [row.get(column.name) for row in unique.values()]) for column in table.columns]
+    unique = list(dict.fromkeys(diagnostics))
+    places = [("relate", each.code, each.place[0], each.place[1]) for each in unique]
+    ids = FileIds(program.ids).diagnostics(places)
+    rows = [
+        {
+            "repo_id": program.repo_id,
+            "file_id": program.file_id,
+            "path": program.path,
+            "diag_id": diag_id,
+            "diag_kind": each.kind,
+            "diag_severity": each.severity,
+            "diag_code": each.code,
+            "diag_line_start": each.place[2],
+            "diag_line_end": each.place[2],
+            "message": each.message,
+            "bstart": each.place[0],
+            "bend": each.place[1],
+        }
+        for diag_id, each in zip(ids, unique, strict=True)
+    ]
+    arrays = [array(column, [row.get(column.name) for row in rows]) for column in table.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))

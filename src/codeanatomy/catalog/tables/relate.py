@@ -11,7 +11,7 @@ each file's input to this analysis for the next refresh (docs/incremental.md). T
 
 from __future__ import annotations
 
-from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
+from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
 from codeanatomy.catalog.tables.columns import (
     FILE_COLUMNS,
     FILE_KEY,
@@ -32,7 +32,6 @@ RELATIONS_V1 = Table(
     "One row per resolved relation between two nodes, and per relation that could not be resolved.",
     (
         REPO_ID,
-        Column("relation_id", "string", "Id of the relation.", False, "RelationId"),
         Column("relation_kind", "string", "Edge kind that it becomes, such as CALLS.", nullable=False),
         Column("src_id", "string", "Source node.", False, "NodeId"),
         Column("src_kind", "string", "Kind of the source node.", nullable=False),
@@ -73,7 +72,17 @@ RELATIONS_V1 = Table(
         ),
         Column("reason", "string", "Why it is unresolved, or that candidates were dropped; else null."),
     ),
-    primary_key=("relation_id",),
+    primary_key=(
+        "relation_kind",
+        "src_id",
+        "dst_id",
+        "rule_name",
+        "role",
+        "ordinal",
+        "reason",
+        "bstart",
+        "bend",
+    ),
     foreign_keys=(OWNER_KEY,),
     owner="owner_file_id",
     inputs=(
@@ -100,10 +109,9 @@ RELATIONS_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("owner_file_id", "src_id"),
+        zorder_by=("repo_id", "owner_file_id", "src_id"),
         stats_policy="explicit",
-        stats_columns=("owner_file_id", "relation_kind", "src_id", "dst_id"),
-        writer=WriterProperties(dictionary_off=("relation_id",)),
+        stats_columns=("repo_id", "owner_file_id", "relation_kind", "src_id", "dst_id"),
         enable_features=("change_data_feed",),
     ),
     cache="memory",

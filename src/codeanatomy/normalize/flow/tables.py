@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from codeanatomy.ids import id_maker, stable_id
+from codeanatomy.file_ids import DefinitionKeys
+from codeanatomy.node_ids import key_of, node_id, number_text
 from codeanatomy.normalize.anchors import Anchors, Span
 from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
 from codeanatomy.normalize.flow.blocks import ControlFlow, control_flow
@@ -97,6 +99,8 @@ def analyze_flow(file: FileEvidence) -> FileFlow:
     if size > MAX_INSTRUCTIONS:
         return FileFlow([], [], excess_instructions=size)
     anchors = Anchors(file.ast)
+    definitions = file.ast.get("definitions") or {}
+    keys = DefinitionKeys(file.repo_id, file.path, definitions).of_units(objects)
     budget = PairBudget()
     units = []
     names = list(objects)
@@ -105,38 +109,33 @@ def analyze_flow(file: FileEvidence) -> FileFlow:
         flow = control_flow(code, rules)
         events = variable_events(code, rules)
         reaching = reaching_definitions(flow, events, budget)
-        units.append(_unit(file.file_id, code, flow, events, reaching, anchors))
+        units.append(_unit(keys[code["code_unit_key"]], code, flow, events, reaching, anchors))
     solved = [SolvedUnit(unit.code, unit.events, unit.reaching) for unit in units]
     cross_unit = cross_unit_pairs(solved, budget)
     return FileFlow(units, [*_local_pairs(units), *cross_unit], budget.omitted)
 
 
 def _unit(
-    file_id: str,
+    key: str,
     code: dict[str, Any],
     flow: ControlFlow,
     events: list[VariableEvent],
     reaching: ReachingDefinitions,
     anchors: Anchors,
 ) -> CodeUnitFlow:
-    code_unit_id = stable_id("code", file_id, code["code_unit_key"])
-    instructions: Columns = code["instructions"]
     block_of: list[int] = []
     for number, block in enumerate(flow.blocks):
         block_of += [number] * (block.last - block.first)
-    event_id, block_id = id_maker("event", code_unit_id), id_maker("block", code_unit_id)
     ids: list[str | None] = []
+    numbers = count()
     for event in events:
-        if event.kind == "save" or event.restores:
-            ids.append(None)
-        else:
-            offset = "entry" if event.instruction == AT_ENTRY else instructions["offset"][event.instruction]
-            ids.append(event_id(offset, event.ordinal))
+        is_inner = event.kind == "save" or event.restores
+        ids.append(None if is_inner else node_id("DEF_EVENT", key, next(numbers)))
     return CodeUnitFlow(
-        code_unit_id,
+        node_id("CODE_UNIT", key),
         code,
         flow,
-        [block_id(block.start) for block in flow.blocks],
+        [node_id("CFG_BLOCK", key, number) for number in range(len(flow.blocks))],
         events,
         ids,
         [0 if event.instruction == AT_ENTRY else block_of[event.instruction] for event in events],
@@ -228,15 +227,15 @@ def py_bc_cfg_edges_norm_v1(flow: FileFlow) -> Columns:
     for unit in flow.units:
         instructions: Columns = unit.code["instructions"]
         ids = unit.block_ids
-        edge_id = id_maker("cfg", unit.code_unit_id)
-        for kind, src, dst, decider in unit.flow.edges:
+        key = key_of(unit.code_unit_id)
+        for number, (kind, src, dst, decider) in enumerate(unit.flow.edges):
             offset = start = end = None
             if decider is not None:
                 offset = instructions["offset"][decider]
                 span = instructions["bstart"][decider], instructions["bend"][decider]
                 if _is_inside(*span, unit.code["bstart"], unit.code["bend"]):
                     start, end = span
-            edge = edge_id(unit.flow.blocks[src].start, unit.flow.blocks[dst].start, kind)
+            edge = f"cfg:{key}.{number_text(number)}"
             rows.append((unit.code_unit_id, edge, kind, ids[src], ids[dst], offset, start, end))
     return columns_of("py_bc_cfg_edges_norm_v1", rows)
 
@@ -278,10 +277,20 @@ def py_bc_reaches_v1(flow: FileFlow) -> Columns:
     for kind, (def_unit, definition), (use_unit, use) in flow.pairs:
         unit = flow.units[use_unit]
         def_id, use_id = flow.units[def_unit].event_ids[definition], unit.event_ids[use]
-        reach_id = stable_id("reach", def_id, use_id)
+        # Events that only the analysis needs are in no pair.
+        reach_id = f"reach:{_event_part(def_id)};{_event_part(use_id)}"
         span = unit.event_spans[use]
         rows.append((unit.code_unit_id, reach_id, kind, use_id, def_id, unit.events[use].name, *span))
     return columns_of("py_bc_reaches_v1", rows)
+
+
+def _event_part(event: str | None) -> str:
+    """Return an event id without its prefix.
+
+    >>> _event_part("event:-Ypa08bsXihimzV9.000003")
+    '-Ypa08bsXihimzV9.000003'
+    """
+    return (event or "").partition(":")[2]
 
 
 def flow_problems(flow: FileFlow) -> Iterator[tuple[str, str]]:

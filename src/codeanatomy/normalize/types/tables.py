@@ -22,14 +22,14 @@ Kinds of parts and the normal form: `text`. Names: `names`. Tests: `tests/unit/n
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import natural_id
 from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
 from codeanatomy.normalize.types.names import LISTS, Span, TypeScope, TypeScopes
 from codeanatomy.normalize.types.text import SignatureType, TypePart, read_signature, read_type
@@ -48,6 +48,10 @@ STARS = {"vararg": 1, "kwarg": 2}
 Annotation: TypeAlias = tuple[Span | None, str, str, str | None, str, int, int, int]
 
 
+# Marks in identities (`names.LOCAL`, `names.RELATIVE`, `text.HASHED`) as they are written in ids.
+MARKS = {mark: f"%{mark:02}" for mark in (1, 2, 3)}
+
+
 class TypeIds(dict[str, str]):
     """Cache of the ids of the types of a repository, by their identity."""
 
@@ -56,8 +60,8 @@ class TypeIds(dict[str, str]):
         self._repo_id = repo_id
 
     def __missing__(self, identity: str) -> str:
-        """Hash an identity once: the same few types are used again and again in a file."""
-        self[identity] = stable_id("type", self._repo_id, identity)
+        """Make the id of a type once: the same few types are used again and again in a file."""
+        self[identity] = natural_id("TYPE", self._repo_id, identity).translate(MARKS)
         return self[identity]
 
 
@@ -82,19 +86,16 @@ def type_expressions(file: FileEvidence) -> list[TypeExpr]:
     if not (file.libcst.get("type_exprs") or {}).get("text"):
         return []
     scopes, type_ids = TypeScopes(file), TypeIds(file.repo_id)
-    seen: Counter[tuple[object, ...]] = Counter()
     # By scope and text: the same few types are used everywhere.
     parsed: dict[tuple[TypeScope, str], TypePart] = {}
     exprs: list[TypeExpr] = []
-    for owner, kind, role, name, text, bstart, bend, line in _annotations(file):
+    annotations = list(_annotations(file))
+    ids = file.ids.numbered("TYPE_EXPR", [annotation[5:7] for annotation in annotations])
+    for expr_id, annotation in zip(ids, annotations, strict=True):
+        owner, kind, role, name, text, bstart, bend, line = annotation
         scope = scopes.body(owner) if role in {"variable", "attribute"} else scopes.header(owner)
         if (scope, text) not in parsed:
             parsed[scope, text] = read_type(text, scope)
-        key = (bstart, bend, role)
-        # No two should have one span; if they do, their order distinguishes them.
-        duplicate = seen[key] or None
-        seen[key] += 1
-        expr_id = stable_id("type_expr", file.file_id, *key, duplicate)
         part = parsed[scope, text]
         exprs.append(TypeExpr(expr_id, kind, role, owner, name, text, bstart, bend, line, part, type_ids))
     return exprs

@@ -8,7 +8,6 @@ expressions      expressions to operations
 names            reads and writes of names; nodes, sites, definitions
 variables        versions of variables, frames, cells
 annotations      annotations to hints
-syntax_tree      CPython's syntax tree, read back from its table
 scope            one scope, and how names resolve in it
 scope_tree       the scope of every node of a file
 scope_blocks     scopes matched with blocks of the symbol table

@@ -20,7 +20,6 @@ import ast
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from codeanatomy.relate.compile.syntax_tree import FIELDS, Tree
 from codeanatomy.relate.program import (
     HINT_CALLABLE,
     HINT_CLASS,
@@ -32,6 +31,7 @@ from codeanatomy.relate.program import (
     NOTHING,
     Node,
 )
+from codeanatomy.syntax_tree import FIELDS, Tree
 
 Hint: TypeAlias = tuple[Any, ...]
 Resolve: TypeAlias = Callable[[str], Node]

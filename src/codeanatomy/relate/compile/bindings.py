@@ -28,13 +28,13 @@ from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from codeanatomy.ids import id_maker
-from codeanatomy.node_ids import PREFIXES, binding_id, node_id_maker
-from codeanatomy.relate.compile.scope import FUNCTIONS, TYPE_VARIABLES, Scope
+from codeanatomy.file_ids import FileIds
+from codeanatomy.node_ids import binding_id, span_id
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
+from codeanatomy.syntax_tree import FUNCTIONS, TYPE_VARIABLES, Tree
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
@@ -45,7 +45,6 @@ NAME_FIELD_NODES = (
 )
 NAME_NODES = frozenset({"Name", "arg"})
 STATEMENT_NODES = FUNCTIONS | {"ClassDef", "Lambda", "Import", "ImportFrom"}
-NODE_KINDS = ("NAME_REF", "TYPE_PARAM", "FUNCTION", "CLASS", "PARAMETER", "IMPORT_ALIAS")
 DEFINITION_KINDS = {"function": "FUNCTION", "class": "CLASS"}
 RELATION_KINDS = {"load": "READS", "store": "WRITES", "del": "DELETES"}
 
@@ -61,14 +60,14 @@ class UnboundName(NamedTuple):
 
 
 def add_binding_relations(
-    rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns]
+    rows: RelationRows, tree: Tree, scopes: Scopes, libcst: Mapping[str, Columns], ids: FileIds
 ) -> list[UnboundName]:
     """Add the rows of a file's bindings; return the names that it does not bind, in source order."""
     has_refs = bool(libcst) and libcst.get("refs") is not None
     if not scopes:
         refs = _name_refs(libcst["refs"]) if has_refs else ()
         return [UnboundName(start, end, line, name, None) for name, _, start, end, line in refs]
-    bindings = _BindingRows(rows, tree, scopes)
+    bindings = _BindingRows(rows, tree, scopes, ids)
     if has_refs:
         # Names first: a `global` precedes the names that it declares.
         bindings.add_names(libcst["refs"])
@@ -186,18 +185,6 @@ def _in_source_order(tree: Tree, top: int) -> Iterator[int]:
         pending += parts[::-1]
 
 
-class _ScopeIds(dict[Scope, str]):
-    """Ids of the scopes of a file."""
-
-    def __init__(self, file_id: str) -> None:
-        super().__init__()
-        self._make_id = id_maker(PREFIXES["SCOPE"], file_id)
-
-    def __missing__(self, scope: Scope) -> str:
-        scope_id = self[scope] = self._make_id(scope.key)
-        return scope_id
-
-
 class _BindingTarget(NamedTuple):
     """The binding of a name in a scope, how it is accessed, and the evidence."""
 
@@ -209,7 +196,7 @@ class _BindingTarget(NamedTuple):
 class _BindingRows:
     """Adds the binding rows of one file."""
 
-    def __init__(self, rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
+    def __init__(self, rows: RelationRows, tree: Tree, scopes: Scopes, ids: FileIds) -> None:
         self.unbound: list[UnboundName] = []
         self._rows = rows
         self._tree = tree
@@ -218,9 +205,7 @@ class _BindingRows:
         self._targets: dict[tuple[Scope, str], _BindingTarget | None] = {}
         # Bindings that have a row for the binding they resolve to in another scope.
         self._resolved: set[str] = set()
-        self._scope_ids = _ScopeIds(rows.file_id)
-        self._span_id = id_maker("span", rows.file_id)
-        self._ids = {kind: node_id_maker(kind, rows.file_id) for kind in NODE_KINDS}
+        self._ids = ids
 
     def _target(self, scope: Scope, name: str, place: Place) -> _BindingTarget | None:
         """Return the binding of a name, None if the file has none; add a row if another scope binds it."""
@@ -230,7 +215,7 @@ class _BindingRows:
         resolved = scope.resolve(name)
         target = None
         if resolved.binding_scope is not None:
-            own, binding_scope = self._scope_ids[scope], self._scope_ids[resolved.binding_scope]
+            own, binding_scope = scope.key, resolved.binding_scope.key
             binding = binding_id(binding_scope, resolved.name)
             target = _BindingTarget(binding, resolved.access, Evidence("symtable", own))
             declared = scope.declares(name) if resolved.binding_scope is not scope else None
@@ -249,7 +234,7 @@ class _BindingRows:
                 self._target(scope, name, NOWHERE)
 
     def _evidence(self, target: _BindingTarget, place: Place) -> tuple[Evidence, ...]:
-        return target.evidence, Evidence("libcst", self._span_id(place[0], place[1]))
+        return target.evidence, Evidence("libcst", span_id(self._rows.file_id, place[0], place[1]))
 
     def _add(
         self,
@@ -320,7 +305,7 @@ class _BindingRows:
             return
         if context == "declare":
             return
-        ref, evidence = self._ids["NAME_REF"](place[0], place[1]), self._evidence(target, place)
+        ref, evidence = self._ids.at("NAME_REF", place[0], place[1]), self._evidence(target, place)
         if context != "store":
             self._add(RELATION_KINDS[context], "NAME_REF", ref, target, place, target.role, evidence)
             return
@@ -331,7 +316,7 @@ class _BindingRows:
         if statement != "AnnAssign" or self._tree.one(parent, "value") is not None:
             self._add("WRITES", "NAME_REF", ref, target, place, target.role, evidence)
         source = "TYPE_PARAM" if kind[node] in TYPE_VARIABLES else "NAME_REF"
-        src_id = ref if source == "NAME_REF" else self._ids[source](place[0], place[1])
+        src_id = ref if source == "NAME_REF" else self._ids.at(source, place[0], place[1])
         self._add("DEFINES_BINDING", source, src_id, target, place, None, evidence)
 
     # Definitions, parameters and imports.
@@ -343,7 +328,7 @@ class _BindingRows:
         target = None if scope is None else self._target(scope, normalize_name(name), place)
         if target is not None:
             evidence = self._evidence(target, place)
-            self._add("DEFINES_BINDING", kind, self._ids[kind](*span), target, place, None, evidence)
+            self._add("DEFINES_BINDING", kind, self._ids.at(kind, *span), target, place, None, evidence)
 
     def add_definitions(self, defs: Columns) -> None:
         """Add functions and classes, bound in their enclosing scope."""

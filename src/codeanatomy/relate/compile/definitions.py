@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
-from codeanatomy.relate.compile.scope import FUNCTIONS, Scope
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.targets import TargetCompiler
 from codeanatomy.relate.compile.variables import Frame, Version
 from codeanatomy.relate.program import (
@@ -39,6 +38,7 @@ from codeanatomy.relate.program import (
     Parameter,
     Program,
 )
+from codeanatomy.syntax_tree import FUNCTIONS, Tree
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef", "Lambda"})
 # What the first parameter of a method is, by decorator; see `Function.binds`.
@@ -179,7 +179,7 @@ class DefinitionCompiler(TargetCompiler):
             yields=self.new_node() if is_generator else NOTHING,
             is_async=kind == "AsyncFunctionDef",
             is_generator=is_generator,
-            scope_key=scope.key,
+            scope_id=scope.key,
             returned=[],
         )
         if function.owner >= 0 and name == "__new__":

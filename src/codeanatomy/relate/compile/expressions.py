@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from codeanatomy.relate.compile.annotations import Hint, compile_hint
 from codeanatomy.relate.compile.names import NO_PLACE, NameCompiler
 from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.compile.variables import Frame, Version, Versions
 from codeanatomy.relate.program import (
     KEYWORD,
@@ -43,6 +42,7 @@ from codeanatomy.relate.program import (
     Node,
     Program,
 )
+from codeanatomy.syntax_tree import Tree
 
 # Most elements of a display that are kept by key, and characters of a key.
 MAX_KEYS = 200

@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.arrow import pack_rows
+from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
 from codeanatomy.relate.compile.bindings import add_binding_relations
 from codeanatomy.relate.compile.scope_relations import add_scope_relations, class_names
-from codeanatomy.relate.compile.scope_tree import build_scopes
+from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.compile.statements import compile_module
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.program import CALL_TARGETS, Program
 from codeanatomy.relate.relation_rows import RelationRows
+from codeanatomy.syntax_tree import Tree
 
 # The lists of an extractor by name, each a dictionary of equally long columns.
 Lists: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]] | None]
@@ -46,11 +47,15 @@ def compile_file(file: ExtractedFile) -> Program:
     if not nodes or not blocks:
         return _failed_program(file, "no_syntax_tree")
     tree = Tree(nodes)
+    packed = _packed_ids(file)
+    ids = FileIds(packed)
     scopes = build_scopes(tree, blocks)
+    definitions = file.ast.get("definitions") or {}
+    name_scopes(scopes, ids, DefinitionKeys(file.repo_id, file.path, definitions).of_scopes(blocks))
     rows = RelationRows(file.repo_id, file.file_id, file.path)
     libcst = {name: columns for name, columns in file.libcst.items() if columns is not None}
-    unbound_uses = add_binding_relations(rows, tree, scopes, libcst)
-    program = Program(file.repo_id, file.file_id, file.path)
+    unbound_uses = add_binding_relations(rows, tree, scopes, libcst, ids)
+    program = Program(file.repo_id, file.file_id, file.path, packed)
     if 0 not in scopes or scopes.unmatched:
         program = _failed_program(file, "scopes_not_matched")
     else:
@@ -59,13 +64,23 @@ def compile_file(file: ExtractedFile) -> Program:
     if program.failure is not None:
         program = _failed_program(file, program.failure)
     # Last, because a scope learns of its cells when names are resolved.
-    add_scope_relations(rows, tree, scopes)
+    add_scope_relations(rows, tree, scopes, ids)
     program.scope_rows = pack_rows(rows.batch())
     program.scope_names = class_names(scopes)
     program.names = definition_identifiers(file.libcst)
     program.scip, program.checker_calls = scip_occurrences(file.scip), checker_calls(file.typed)
     program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
     return program
+
+
+def _packed_ids(file: ExtractedFile) -> PackedIds:
+    return PackedIds.of_file(
+        file.repo_id,
+        file.path,
+        file.ast.get("definitions") or {},
+        file.libcst,
+        file.ast.get("nodes") or {},
+    )
 
 
 def _failed_program(file: ExtractedFile, reason: str) -> Program:
@@ -76,6 +91,7 @@ def _failed_program(file: ExtractedFile, reason: str) -> Program:
         file.repo_id,
         file.file_id,
         file.path,
+        _packed_ids(file),
         failure=reason,
         unresolved_calls=list(zip(*places, strict=True)),
     )

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.compile.variables import Cell, Frame, Version, Versions
 from codeanatomy.relate.program import (
     NOTHING,
@@ -31,6 +30,7 @@ from codeanatomy.relate.program import (
     Site,
     Use,
 )
+from codeanatomy.syntax_tree import Tree
 
 NO_PLACE: Place = (None, None, None)
 

@@ -36,15 +36,6 @@ Kind: TypeAlias = Literal[
 # The compiler's type, name and line of a scope; None if the line that the compiler takes is not known.
 Label: TypeAlias = tuple[str, str, int | None]
 
-# Kinds of syntax nodes.
-COMPREHENSIONS = {
-    "ListComp": "listcomp",
-    "SetComp": "setcomp",
-    "DictComp": "dictcomp",
-    "GeneratorExp": "genexpr",
-}
-FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
-TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
 # Kinds of scopes that see the names of the class directly enclosing them.
 SEES_CLASS = frozenset({"type_parameters", "type_variable", "type_alias", "annotation"})
 # Cells that a class has for its methods, without a symbol.

@@ -21,8 +21,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.relate.compile.scope import COMPREHENSIONS, FUNCTIONS, TYPE_VARIABLES, Label, Scope
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.scope import Label, Scope
+from codeanatomy.syntax_tree import Tree, VisitOrder
 
 # Types of the newer scopes by their names in different Python versions.
 TYPES = {
@@ -34,7 +34,6 @@ TYPES = {
 }
 # The scopes directly inside a scope, in the order of the tree.
 Inner: TypeAlias = Mapping[Scope, Sequence[Scope]]
-SCOPE_NODES = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
 
 
 def _label(blocks: Mapping[str, Sequence[Any]], at: int) -> Label:
@@ -52,7 +51,7 @@ def match_blocks(
     children: defaultdict[str | None, list[int]] = defaultdict(list)
     for at, parent_key in enumerate(blocks["parent_key"]):
         children[parent_key].append(at)
-    order = _VisitOrder(tree)
+    order = VisitOrder(tree)
     inlined: list[tuple[Scope, Scope]] = []
     pending = [(top, 0)]
     while pending:
@@ -84,7 +83,7 @@ def _without_inlined(inner: Inner, host: Scope, inlined: list[tuple[Scope, Scope
 
 
 def _pairs(
-    scopes: Sequence[Scope], blocks: Sequence[tuple[Label, int]], order: _VisitOrder
+    scopes: Sequence[Scope], blocks: Sequence[tuple[Label, int]], order: VisitOrder
 ) -> Iterator[tuple[Scope, int]]:
     """Yield matching scopes and blocks: by label first, the rest by type and name if a line is not known."""
     scopes_by_label: defaultdict[Label, list[Scope]] = defaultdict(list)
@@ -113,7 +112,7 @@ def _pairs(
 
 
 def _pair_in_order(
-    scopes: list[Scope], blocks: Sequence[int], order: _VisitOrder
+    scopes: list[Scope], blocks: Sequence[int], order: VisitOrder
 ) -> Iterator[tuple[Scope, int]]:
     """Yield scopes and blocks of one label in the compiler's order; none if the counts differ."""
     if len(scopes) != len(blocks):
@@ -121,68 +120,3 @@ def _pair_in_order(
     if len(scopes) > 1:
         scopes = sorted(scopes, key=lambda scope: order[scope.ast_id])
     yield from zip(scopes, blocks, strict=True)
-
-
-class _VisitOrder(dict[int, int]):
-    """The order in which the compiler's symbol pass enters the scopes of nodes; computed on first access.
-
-    Only expressions can share type, name and line, so only their order follows the compiler.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        super().__init__()
-        self._tree = tree
-        self._pending = [0]
-
-    def __missing__(self, node: int) -> int:
-        tree, pending = self._tree, self._pending
-        if not pending:
-            # Not a node that opens a scope: its position in the tree serves as well.
-            return node
-        while pending:
-            at = pending.pop()
-            if at < 0:
-                self[~at] = len(self)
-                continue
-            kind = tree.kind[at]
-            if kind in FUNCTIONS or kind == "Lambda":
-                parts = _function_parts(tree, at)
-            elif kind in COMPREHENSIONS:
-                parts = _comprehension_parts(tree, at)
-            else:
-                parts = [~at, *tree.children(at)] if kind in SCOPE_NODES else tree.children(at)
-            parts.reverse()
-            pending += parts
-        return self[node]
-
-
-def _function_parts(tree: Tree, node: int) -> list[int]:
-    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
-    parts = [*tree.many(node, "decorator_list"), *tree.many(node, "type_params")]
-    arguments = tree.one(node, "args")
-    if arguments is not None:
-        parts += tree.many(arguments, "defaults")
-        parts += filter(None, tree.many(arguments, "kw_defaults"))
-        for slot in ("posonlyargs", "args"):
-            parts += tree.many(arguments, slot)
-        parts += (arg for slot in ("vararg", "kwarg") if (arg := tree.one(arguments, slot)) is not None)
-        parts += tree.many(arguments, "kwonlyargs")
-    returns = tree.one(node, "returns")
-    if returns is not None:
-        parts.append(returns)
-    parts.append(~node)
-    if tree.kind[node] != "Lambda":
-        return [*parts, *tree.many(node, "body")]
-    body = tree.one(node, "body")
-    return parts if body is None else [*parts, body]
-
-
-def _comprehension_parts(tree: Tree, node: int) -> list[int]:
-    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
-    first, *others = tree.many(node, "generators")
-    iterated = tree.one(first, "iter")
-    parts = [] if iterated is None else [iterated]
-    parts.append(~node)
-    parts += (child for child in tree.children(first) if child != iterated)
-    parts += others
-    return parts + [part for slot in ("value", "key", "elt") if (part := tree.one(node, slot)) is not None]

@@ -16,42 +16,43 @@ Tests: `tests/unit/relate/test_scope_relations.py`.
 
 from __future__ import annotations
 
-from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, scope_id
+from codeanatomy.file_ids import FileIds
+from codeanatomy.node_ids import binding_id, module_id
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
+from codeanatomy.syntax_tree import Tree
 
 # Kinds of owners by kind of scope; other scopes are owned by their syntax node.
 OWNERS = {"class": "CLASS", "function": "FUNCTION", "lambda": "FUNCTION"}
 
 
-def add_scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes) -> None:
+def add_scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes, ids: FileIds) -> None:
     """Add the rows of a file's scopes."""
     for scope in scopes.values():
         if scope.state == "unmatched":
             continue
-        own = scope_id(rows.file_id, scope.key)
+        own = scope.key
         node = scope.ast_id
         place = tree.bstart[node], tree.bend[node], tree.line[node]
-        _add(rows, "OWNS_SCOPE", *_owner(rows.file_id, scope, place), "SCOPE", own, own, scope.kind, place)
+        owner = _owner(ids, rows.file_id, scope, place)
+        _add(rows, "OWNS_SCOPE", *owner, "SCOPE", own, own, scope.kind, place)
         if scope.state == "synthetic" and scope.parent is not None:
-            parent = scope_id(rows.file_id, scope.parent.key)
             name = scope.label[1]
-            _add(rows, "SCOPE_PARENT", "SCOPE", own, "SCOPE", parent, own, scope.kind, place, name)
+            _add(rows, "SCOPE_PARENT", "SCOPE", own, "SCOPE", scope.parent.key, own, scope.kind, place, name)
         for name in sorted(scope.names_without_symbol()):
             _add(rows, "SCOPE_BINDS", "SCOPE", own, "BINDING", binding_id(own, name), own, name)
 
 
-def _owner(file_id: str, scope: Scope, place: Place) -> tuple[str, str]:
+def _owner(ids: FileIds, file_id: str, scope: Scope, place: Place) -> tuple[str, str]:
     """Return kind and id of the node that owns a scope."""
     if scope.kind == "module":
         return "MODULE", module_id(file_id)
     kind = OWNERS.get(scope.kind)
     if kind is None:
-        return "AST_NODE", ast_node_id(file_id, place[0], place[1], scope.ast_id)
-    return kind, node_id(kind, file_id, place[0], place[1])
+        return "AST_NODE", ids.ast(scope.ast_id)
+    return kind, ids.at(kind, place[0], place[1])
 
 
 def _add(
@@ -84,7 +85,7 @@ def _add(
 
 
 def class_names(scopes: Scopes) -> dict[str, list[str]]:
-    """Return the names that symbol tables or SCOPE_BINDS rows list for class scopes, by the scope's key."""
+    """Return the names that symbol tables or SCOPE_BINDS rows list for class scopes, by scope."""
     return {
         scope.key: sorted(scope.symbol_names() | scope.names_without_symbol())
         for scope in scopes.values()

@@ -22,7 +22,7 @@ has the nodes, and names inside them are not resolved.
 
 Two sorts of scopes rightly have no block, and bind what the tree binds in them: comprehensions that the
 compiler inlines into the enclosing code (3.12), and annotations that are never evaluated (`from __future__
-import annotations`). Their key is the key of the enclosing block and their own label.
+import annotations`).
 
 Tests: `tests/unit/relate/test_scopes.py`; against compiled instructions: `tests/oracles/scope_oracle.py`.
 """
@@ -33,16 +33,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codeanatomy.relate.compile.scope import (
-    COMPREHENSIONS,
-    FUNCTIONS,
-    TYPE_VARIABLES,
-    Kind,
-    Label,
-    Scope,
-)
+from codeanatomy.file_ids import FileIds
+from codeanatomy.node_ids import scope_id
+from codeanatomy.relate.compile.scope import Kind, Label, Scope
 from codeanatomy.relate.compile.scope_blocks import match_blocks
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.syntax_tree import COMPREHENSIONS, FUNCTIONS, TYPE_VARIABLES, Tree
 
 # Nodes that bind their name in the enclosing scope; a Name only unless it is read.
 BINDING_NODES = frozenset(
@@ -95,14 +90,36 @@ def _complete(scopes: Scopes) -> None:
     for scope in scopes.values():
         if scope.state == "unmatched":
             unmatched.append(scope.ast_id)
-        if scope.state != "matched":
-            kind, name, line = scope.label
-            # The number of the node, because scopes of equal label are not counted here.
-            scope.key = f"{scope.parent.key if scope.parent else ''}/{kind}:{name}@{line}~{scope.ast_id}"
         top.bound |= scope.assigned_globals()
     scopes.unmatched = tuple(sorted(unmatched))
     for scope in scopes.values():
         scope.find_cells()
+
+
+def name_scopes(scopes: Scopes, ids: FileIds, block_keys: Mapping[str, str]) -> None:
+    """Set the keys of scopes to the ids of their nodes, from the definition keys of their blocks.
+
+    An inlined comprehension has no block, but is a definition. An annotation that is never evaluated binds
+    nothing, and names in it resolve as in its parent.
+    """
+    pending = list(dict.fromkeys((*scopes.values(), *scopes.of_node)))[::-1]
+    named: set[Scope] = set()
+    while pending:
+        scope = pending[-1]
+        if scope in named:
+            pending.pop()
+        elif scope.state == "matched":
+            scope.key = scope_id(block_keys[scope.key])
+            named.add(scope)
+        elif scope.kind == "annotation" and scope.parent is not None:
+            if scope.parent in named:
+                scope.key = scope.parent.key
+                named.add(scope)
+            else:
+                pending.append(scope.parent)
+        else:
+            scope.key = scope_id(ids.key_of_syntax(scope.ast_id, scope.label[1]))
+            named.add(scope)
 
 
 class _TreeScopes:
@@ -320,9 +337,6 @@ def _unevaluated_annotations(builder: _TreeScopes) -> list[Scope]:
     while pending:
         scope = pending.pop()
         scope.state = "synthetic"
-        if scope.parent is not None:
-            # It binds nothing, and names in it resolve as in its parent.
-            scope.key = scope.parent.key
         scopes.append(scope)
         pending += builder.inner[scope]
     return scopes

@@ -21,7 +21,6 @@ from contextlib import contextmanager
 
 from codeanatomy.relate.compile.definitions import DefinitionCompiler
 from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.syntax_tree import Tree
 from codeanatomy.relate.compile.variables import Env, Frame, Loop, Version, merge_envs
 from codeanatomy.relate.program import (
     NOTHING,
@@ -32,6 +31,7 @@ from codeanatomy.relate.program import (
     VARIABLE,
     Program,
 )
+from codeanatomy.syntax_tree import Tree
 
 # Deep enough for expressions such as a sum of some thousand terms.
 RECURSION_LIMIT = 30_000
@@ -51,7 +51,7 @@ def compile_module(
         try:
             StatementCompiler(program, tree, scopes, imports, identifiers).run()
         except RecursionError:
-            return Program(program.repo_id, program.file_id, program.path, failure="too_deep")
+            return Program(program.repo_id, program.file_id, program.path, program.ids, failure="too_deep")
     return program
 
 

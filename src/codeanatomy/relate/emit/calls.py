@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codeanatomy.ids import stable_id
-from codeanatomy.node_ids import ast_node_id
+from codeanatomy.node_ids import group_id
 from codeanatomy.relate.emit.names import NameRows
 from codeanatomy.relate.emit.references import BY_RULE, BY_VALUE, Candidate
 from codeanatomy.relate.program import (
@@ -65,7 +64,7 @@ class CallRows(NameRows):
     callees: Mapping[int, int] = {}
 
     def _ast_node(self, site: Site) -> str:
-        return ast_node_id(self.program.file_id, site.place[0], site.place[1], site.ast_id)
+        return self.resolver.ids(self.file).ast(site.ast_id)
 
     def _add_calls(
         self,
@@ -149,9 +148,7 @@ class CallRows(NameRows):
     @staticmethod
     def _group(src: str, role: str | None, method_name: str = "") -> str:
         """Return the id of the ambiguity group of a call's candidates."""
-        if not method_name:
-            return stable_id("ambig", "CALLS", src, role)
-        return stable_id("ambig", "CALLS", src, role, method_name)
+        return group_id(src, "CALLS", role, method_name)
 
     def _add_claimed_calls(
         self,

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from codeanatomy.node_ids import binding_id, module_id, scope_id
+from codeanatomy.node_ids import binding_id, module_id
 from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
@@ -21,7 +21,7 @@ from codeanatomy.relate.values.solver import Object
 class InstanceAttribute(NamedTuple):
     """An attribute of instances: the scope of its class, its name, and its qualified name."""
 
-    scope_key: str
+    scope_id: str
     name: str
     qname: str
 
@@ -36,7 +36,7 @@ def unlisted_attributes(
     ]
     for cls, name in attributes:
         file, declared = values.cls(cls)
-        key = declared.scope_key
+        key = declared.scope_id
         if name not in listed[file].get(key, ()):
             unlisted[file].append(InstanceAttribute(key, name, f"{values.qualified_name(cls)}.{name}"))
     return unlisted
@@ -60,8 +60,7 @@ def add_file_relations(
         dst_qname=module_name,
         evidence=[Evidence("imports", rows.file_id)],
     )
-    for key, attribute, qname in attributes:
-        scope = scope_id(rows.file_id, key)
+    for scope, attribute, qname in attributes:
         rows.add(
             "SCOPE_BINDS",
             "SCOPE",

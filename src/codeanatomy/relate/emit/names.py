@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from codeanatomy.node_ids import module_id
+from codeanatomy.node_ids import key_of, module_id, scope_id
 from codeanatomy.relate.emit.references import (
     AMBIGUOUS,
     BY_RULE,
@@ -26,7 +26,7 @@ from codeanatomy.relate.relation_rows import RelationDiagnostic
 from codeanatomy.relate.values.attributes import MODULE_STRINGS, is_exported
 from codeanatomy.relate.values.external_names import BUILTINS
 from codeanatomy.relate.values.modules import INITS, distribution
-from codeanatomy.relate.values.name_resolution import MODULE_KEY, Target
+from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import Object
 
 # Kinds of nodes that a module can re-export.
@@ -133,7 +133,7 @@ class NameRows(ReferenceRows):
                 reason="name_not_found",
                 claims=self.claims.name(each.place),
             )
-            if each.scope_key == MODULE_KEY and self._is_exported(each.bound):
+            if each.scope_id == scope_id(key_of(self.program.file_id)) and self._is_exported(each.bound):
                 self._add_re_exports(each.bound, each.place, candidates)
 
     def _is_exported(self, name: str) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import group_id
 from codeanatomy.relate.program import IMPORT, Place, Program, Use
 from codeanatomy.relate.relation_rows import Evidence, RelationRows
 from codeanatomy.relate.values.analysis import Values
@@ -109,7 +109,7 @@ class ReferenceRows:
                 reason=reason or "unknown",
             )
             return
-        group = stable_id("ambig", kind, src, role) if len(candidates) + len(added) > 1 else None
+        group = group_id(src, kind, role) if len(candidates) + len(added) > 1 else None
         own_evidence = Evidence(origin, key or src)
         for number, (target, method, own) in enumerate((*candidates, *added)):
             is_own = number < len(candidates)

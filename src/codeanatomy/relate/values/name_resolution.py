@@ -9,19 +9,11 @@ A target is the id of a graph node. Tests: `tests/unit/relate/test_name_resoluti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from codeanatomy.node_ids import (
-    binding_id,
-    external_module_id,
-    module_id,
-    node_id,
-    node_id_maker,
-    package_id,
-    qualified_name_id,
-    scope_id,
-)
+from codeanatomy.file_ids import FileIds
+from codeanatomy.node_ids import binding_id, module_id, natural_id, scope_id
 from codeanatomy.relate.program import (
     CLASS,
     FUNCTION,
@@ -33,9 +25,6 @@ from codeanatomy.relate.program import (
 )
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
-
-# Scope key of a module.
-MODULE_KEY = "module:top@0#0"
 
 # A step of the search through imports:
 # ("definition", file, number, name), ("import", file, number) or ("name", module, name).
@@ -57,7 +46,7 @@ class NameResolver:
         self.values = values
         self._target_cache: dict[tuple[Any, ...], Target] = {}
         self._parameter_ids: dict[tuple[int, Place], str] = {}
-        self._ids: dict[tuple[str, int], Callable[[int, int], str]] = {}
+        self._ids: dict[int, FileIds] = {}
         # Targets by object and attribute, shared by all files.
         self.attribute_targets: dict[tuple[Object, str], Sequence[Target]] = {}
         # Targets of sets of objects, by attribute name, kind of access, enclosing class and objects.
@@ -66,16 +55,16 @@ class NameResolver:
 
     # -- graph nodes
 
+    def ids(self, file: int) -> FileIds:
+        """Return the ids of a file."""
+        known = self._ids.get(file)
+        if known is None:
+            known = self._ids[file] = FileIds(self.values.programs[file].ids)
+        return known
+
     def node_id_at(self, kind: str, file: int, place: Place) -> str:
         """Return the id of the graph node of this kind at a place of a file."""
-        start, end, _ = place
-        file_id = self.values.programs[file].file_id
-        if start is None or end is None:
-            return node_id(kind, file_id, start, end)
-        make_id = self._ids.get((kind, file))
-        if make_id is None:
-            make_id = self._ids[kind, file] = node_id_maker(kind, file_id)
-        return make_id(start, end)
+        return self.ids(file).at(kind, place[0], place[1])
 
     def function(self, file: int, number: int) -> Target:
         """Return the target of a function."""
@@ -116,8 +105,8 @@ class NameResolver:
             program = values.programs[values.files[paths[0]]]
             return Target("MODULE", module_id(program.file_id), name)
         if name in values.modules.namespaces:
-            return Target("PACKAGE", package_id(self.repo_id, name), name)
-        return Target("EXTERNAL_MODULE", external_module_id(self.repo_id, name), name)
+            return Target("PACKAGE", natural_id("PACKAGE", self.repo_id, name), name)
+        return Target("EXTERNAL_MODULE", natural_id("EXTERNAL_MODULE", self.repo_id, name), name)
 
     @property
     def repo_id(self) -> str:
@@ -128,23 +117,27 @@ class NameResolver:
         """Return the target of an external qualified name."""
         key = ("external", name)
         if key not in self._target_cache:
-            self._target_cache[key] = Target("QUALIFIED_NAME", qualified_name_id(self.repo_id, name), name)
+            node = natural_id("QUALIFIED_NAME", self.repo_id, name)
+            self._target_cache[key] = Target("QUALIFIED_NAME", node, name)
         return self._target_cache[key]
 
-    def binding(self, file: int, scope_key: str, name: str, owner: str) -> Target:
+    def binding(self, scope: str, name: str, owner: str) -> Target:
         """Return the target of a name bound in a scope; in a class, of an attribute."""
-        key = ("binding", file, scope_key, name)
+        key = ("binding", scope, name)
         if key not in self._target_cache:
-            scope = scope_id(self.values.programs[file].file_id, scope_key)
             qname = f"{owner}.{name}" if owner else name
             self._target_cache[key] = Target("BINDING", binding_id(scope, name), qname)
         return self._target_cache[key]
 
+    def module_binding(self, file: int, name: str) -> Target:
+        """Return the target of a variable of a module."""
+        scope = scope_id(self.values.programs[file].ids.keys[0])
+        return self.binding(scope, name, self.values.names[file])
+
     def attribute(self, cls: Object, name: str) -> Target:
         """Return the target of an attribute of a class or of its instances."""
         values = self.values
-        file, declared = values.cls(cls)
-        return self.binding(file, declared.scope_key, name, values.qualified_name(cls))
+        return self.binding(values.cls(cls)[1].scope_id, name, values.qualified_name(cls))
 
     # -- name resolution
 
@@ -203,7 +196,7 @@ class NameResolver:
         if definition.kind == IMPORT:
             return (), [("import", file, definition.index)]
         if name in program.variables:
-            return [self.binding(file, MODULE_KEY, name, self.values.names[file])], ()
+            return [self.module_binding(file, name)], ()
         return (), ()
 
     def _follow_import(self, file: int, number: int) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from codeanatomy.ids import stable_id
 from codeanatomy.relate.program import (
     FUNCTION,
     OBJ_CLASS,
@@ -59,11 +58,6 @@ class Claim(NamedTuple):
     roles: int | None = None
     # How the targets run, if other than by the call itself.
     role: str | None = None
-
-
-def span_key(file_id: str, bstart: int, bend: int) -> str:
-    """Return the evidence key of a place."""
-    return stable_id("span", file_id, bstart, bend)
 
 
 def public_name(name: str) -> str | None:

@@ -17,11 +17,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from codeanatomy.node_ids import module_id
+from codeanatomy.node_ids import module_id, span_id
 from codeanatomy.relate.program import OBJ_CLASS
-from codeanatomy.relate.values.name_resolution import MODULE_KEY, Target
+from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS
-from codeanatomy.relate.witnesses.claims import MAX_NAME, SCIP, Claim, DefinitionIndex, span_key
+from codeanatomy.relate.witnesses.claims import MAX_NAME, SCIP, Claim, DefinitionIndex
 
 # Suffixes of descriptors.
 MODULE, CLASS, TERM, METHOD, META = "/", "#", ".", "()", ":"
@@ -173,7 +173,7 @@ class ScipSymbols:
         elif all(suffix == MODULE for suffix in outer):
             for file in dict.fromkeys(file for file, _, _ in places):
                 if name in self.values.programs[file].variables:
-                    targets[resolver.binding(file, MODULE_KEY, name, self.values.names[file])] = None
+                    targets[resolver.module_binding(file, name)] = None
         return tuple(targets)
 
     def _external(self, parsed: ScipSymbol) -> SymbolTargets:
@@ -225,5 +225,5 @@ class Occurrences:
         symbol, roles = occurrence
         resolved = self.symbols.resolve(symbol)
         targets = resolved.called if called else resolved.targets
-        key = span_key(self.file_id, bstart, bend)
+        key = span_id(self.file_id, bstart, bend)
         return [Claim(SCIP, key, targets, is_open=True, roles=roles)] if targets else []

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from codeanatomy.node_ids import span_id
 from codeanatomy.relate.program import OBJ_FUNCTION, Place
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS
@@ -26,7 +27,6 @@ from codeanatomy.relate.witnesses.claims import (
     Claim,
     DefinitionIndex,
     is_declaration,
-    span_key,
 )
 
 CALL_FORMS = ("call", "init", "new")
@@ -126,7 +126,7 @@ class CallTargets:
             # If the receiver is of a class of the repository, the base that defines the method.
             by_receiver = receiver is not None and self.index.cls(receiver) is None
             targets = self._external(f"{receiver}.{last}" if by_receiver else name)
-        key = span_key(self.file_id, bstart, bend)
+        key = span_id(self.file_id, bstart, bend)
         if not targets:
             return None
         role = "builtin" if form == "dunder" else None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.extract.ast_files import ast_files_v1
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.syntax_tree import Tree
 from support.normalize_stage import OPTIONS, source_of
 
 TEXTS = {

@@ -7,7 +7,7 @@
 Numbers instead of objects, because a repository has millions of nodes and most are visited once. A list field
 keeps the gaps of CPython's grammar: the key of `**other` in a dict display is None.
 
-Tests: `tests/unit/relate/test_syntax_tree.py`.
+Tests: `tests/unit/test_syntax_tree.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,16 @@ from ast import literal_eval
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# Kinds of nodes that open scopes, comprehensions with the names of their scopes.
+COMPREHENSIONS = {
+    "ListComp": "listcomp",
+    "SetComp": "setcomp",
+    "DictComp": "dictcomp",
+    "GeneratorExp": "genexpr",
+}
+FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
+TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
+SCOPE_NODES = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
 FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
 
 
@@ -109,3 +119,68 @@ class Tree:
             return ... if text is None else literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return ...
+
+
+class VisitOrder(dict[int, int]):
+    """The order in which the compiler's symbol pass enters the scopes of nodes; computed on first access.
+
+    Only expressions can share type, name and line, so only their order follows the compiler.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        super().__init__()
+        self._tree = tree
+        self._pending = [0]
+
+    def __missing__(self, node: int) -> int:
+        tree, pending = self._tree, self._pending
+        if not pending:
+            # Not a node that opens a scope: its position in the tree serves as well.
+            return node
+        while pending:
+            at = pending.pop()
+            if at < 0:
+                self[~at] = len(self)
+                continue
+            kind = tree.kind[at]
+            if kind in FUNCTIONS or kind == "Lambda":
+                parts = _function_parts(tree, at)
+            elif kind in COMPREHENSIONS:
+                parts = _comprehension_parts(tree, at)
+            else:
+                parts = [~at, *tree.children(at)] if kind in SCOPE_NODES else tree.children(at)
+            parts.reverse()
+            pending += parts
+        return self[node]
+
+
+def _function_parts(tree: Tree, node: int) -> list[int]:
+    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
+    parts = [*tree.many(node, "decorator_list"), *tree.many(node, "type_params")]
+    arguments = tree.one(node, "args")
+    if arguments is not None:
+        parts += tree.many(arguments, "defaults")
+        parts += filter(None, tree.many(arguments, "kw_defaults"))
+        for slot in ("posonlyargs", "args"):
+            parts += tree.many(arguments, slot)
+        parts += (arg for slot in ("vararg", "kwarg") if (arg := tree.one(arguments, slot)) is not None)
+        parts += tree.many(arguments, "kwonlyargs")
+    returns = tree.one(node, "returns")
+    if returns is not None:
+        parts.append(returns)
+    parts.append(~node)
+    if tree.kind[node] != "Lambda":
+        return [*parts, *tree.many(node, "body")]
+    body = tree.one(node, "body")
+    return parts if body is None else [*parts, body]
+
+
+def _comprehension_parts(tree: Tree, node: int) -> list[int]:
+    """Return the children in the order of the symbol pass; `~node` marks where it enters the scope."""
+    first, *others = tree.many(node, "generators")
+    iterated = tree.one(first, "iter")
+    parts = [] if iterated is None else [iterated]
+    parts.append(~node)
+    parts += (child for child in tree.children(first) if child != iterated)
+    parts += others
+    return parts + [part for slot in ("value", "key", "elt") if (part := tree.one(node, slot)) is not None]
