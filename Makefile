@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging callgraph lock
+.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -86,6 +86,9 @@ bench-incremental: $(VENV)/.ready ## refreshes of django after edits, against a 
 
 bench-aging: $(VENV)/.ready ## a django lake after 50 refreshes, before and after maintenance; nothing is lost
 	@PYTHONPATH=tests $(PY) bench/aging.py
+
+bench-keys: $(VENV)/.ready ## 50 million definition keys: seconds, and collisions against those that chance predicts
+	@$(PY) bench/keys.py $(COUNT)
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@PYTHONPATH=tests $(PY) -m support.callgraph_table
