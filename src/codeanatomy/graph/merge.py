@@ -4,11 +4,15 @@
     merge_shared_rows(unpack_shared_rows(rows))["cpg_nodes"]
 
 Files may know different columns of the same node: the greatest value of each column wins, so that the order
-of files does not matter. Tests: `tests/unit/graph/test_rows.py`.
+of files does not matter. Edges of the same kind and ends are numbered again, since a file may know only some
+of them; no edge of the repository has a property that would name its number.
+
+Tests: `tests/unit/graph/test_rows.py`.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,13 +21,28 @@ import pyarrow as pa
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.graph.file_view import GraphFile
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, SCHEMAS, Property, RowOwner, property_rows, sort_rows
+from codeanatomy.graph.rows import (
+    EDGES,
+    NODES,
+    PROPS,
+    REPEAT_KEY,
+    SCHEMAS,
+    Property,
+    RowOwner,
+    number_edges,
+    property_rows,
+    sort_rows,
+)
 
 SHARED = "graph_shared_v1"
 # The columns of `graph_shared_v1`, by the table of the rows they hold.
 COLUMNS = {NODES: "nodes", EDGES: "edges", PROPS: "props"}
 # The columns that identify a row.
-KEYS = {NODES: ("node_id",), EDGES: ("edge_id",), PROPS: ("entity_id", "prop_key")}
+KEYS = {
+    NODES: ("node_id",),
+    EDGES: ("edge_kind", "src_node_id", "dst_node_id", *REPEAT_KEY),
+    PROPS: ("entity_id", "prop_key"),
+}
 SCHEMA = arrow_schema(catalog.table(SHARED))
 EMPTY_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
 
@@ -49,6 +68,7 @@ def merge_shared_rows(contributions: Iterable[Mapping[str, pa.RecordBatch]]) -> 
         for name, key in KEYS.items():
             _merge(merged[name], tables[name], key)
     rows = {name: list(by_key.values()) for name, by_key in merged.items()}
+    _number_again(rows[EDGES])
     graph = {
         name: sort_rows(name, pa.RecordBatch.from_pylist(rows[name], SCHEMAS[name]))
         for name in (NODES, EDGES)
@@ -63,6 +83,18 @@ def _merge(merged: dict[tuple[Any, ...], dict[str, Any]], batch: pa.RecordBatch,
         known = merged.setdefault(identity, row)
         if known is not row and known != row:
             merged[identity] = {name: _greater(known[name], row[name]) for name in row}
+
+
+def _number_again(edges: Iterable[dict[str, Any]]) -> None:
+    """Set `repeat` of all edges."""
+    by_kind: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in edges:
+        by_kind[row["edge_kind"]].append(row)
+    for rows in by_kind.values():
+        columns = {name: [row[name] for row in rows] for name in KEYS[EDGES]}
+        _, repeats = number_edges(columns["src_node_id"], columns["dst_node_id"], columns)
+        for row, number in zip(rows, repeats or [0] * len(rows), strict=True):
+            row["repeat"] = number
 
 
 def _greater(one: Any, other: Any) -> Any:

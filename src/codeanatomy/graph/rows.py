@@ -3,16 +3,23 @@
     graph = file_rows(file, "default")
     graph.tables["cpg_nodes"]       # the rows of all kinds, in the table's order
     graph.shared["cpg_nodes"]       # rows that belong to the repository as a whole
-    relation_edge_rows(file, "default")     # only the edges made from the file's relations
 
 No kind is named here: the catalogue declares the list of facts that a kind is made from, the fields that
-become columns and properties, and the profiles it belongs to. Tests: `tests/unit/graph/test_rows.py`.
+become columns and properties, and the profiles it belongs to.
+
+An edge is identified by its kind, its ends and `repeat`, which counts the few edges that share these:
+
+>>> calls = {"src_id": ["a", "a", "a"], "dst_id": ["f", "f", "g"], "role": ["init", None, None]}
+>>> number_edges(calls["src_id"], calls["dst_id"], calls)
+(range(0, 3), [1, 0, 0])
+
+Tests: `tests/unit/graph/test_rows.py`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import repeat
 from operator import itemgetter
@@ -25,21 +32,17 @@ from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import Lists, facts_of, resolved_relations, shared_facts_of
+from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
 from codeanatomy.graph.file_view import Columns, GraphFile
-from codeanatomy.ids import FrameCache, stable_ids
+from codeanatomy.node_ids import edge_id
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
 # Entity id, node kind (None for an edge), key, type, value.
 Property: TypeAlias = tuple[str, str | None, str, str, Any]
 VALUES = ("string", "int", "float", "bool", "json")
-# Columns that are constant in the rows of a file, and so no sort keys.
-CONSTANT_COLUMNS = frozenset({"file_id", "path"})
-# The lists `relations.<KIND>` hold the relations of a kind.
-RELATION_LISTS = "relations"
-# The fields that identify an edge besides its kind and ends.
-EDGE_KEY = ("bstart", "bend", "role", "ordinal")
+# The fields that tell edges of the same kind and ends apart, in the order that they are numbered by.
+REPEAT_KEY = ("role", "ordinal", "bstart", "bend")
 
 
 class GraphRows(NamedTuple):
@@ -78,13 +81,6 @@ def file_rows(file: GraphFile, profile: Profile) -> GraphRows:
     )
 
 
-def relation_edge_rows(file: GraphFile, profile: Profile) -> dict[str, pa.RecordBatch]:
-    """Return the rows made from the file's relations alone: edges and their properties."""
-    lists = {f"{RELATION_LISTS}.{kind}": rows for kind, rows in resolved_relations(Context(file)).items()}
-    kinds = [edge for edge in kinds_of(profile)[1] if edge.made_of.of.partition(".")[0] == RELATION_LISTS]
-    return _rows(lists, (), kinds, RowOwner(file.repo_id, file.file_id, file.path))
-
-
 def _rows(
     facts: Lists, nodes: Sequence[NodeKind], edges: Sequence[EdgeKind], owner: RowOwner
 ) -> dict[str, pa.RecordBatch]:
@@ -121,53 +117,69 @@ class TableRows:
         self._table = catalog.table(name)
         # Columns with one value for all rows.
         self._constants = constants
+        # Values of the other columns; those after the last one are null.
         self._lists: dict[str, list[Any]] = {
             column: [] for column in self._table.column_names if column not in constants
         }
         self._count = 0
-        # Cache for the ids of the rows.
-        self.frames = FrameCache()
 
     def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
         """Add the `kept` rows of a list of `count` rows; `constants` are columns with one value for all."""
-        self._count += len(kept)
         for name, column in self._lists.items():
             values = facts.get(name)
-            if name in constants or not values:
-                column.extend(repeat(constants.get(name), len(kept)))
+            if name not in constants and not values:
+                continue
+            if len(column) < self._count:
+                column.extend(repeat(None, self._count - len(column)))
+            if name in constants:
+                column.extend(repeat(constants[name], len(kept)))
             elif len(kept) == count:
-                column.extend(values)
+                column.extend(values or ())
             else:
-                column.extend([values[index] for index in kept])
+                column.extend([values[index] for index in kept] if values else ())
+        self._count += len(kept)
 
     def lines(self) -> dict[int, int]:
         """Return the lines of the rows by their first byte."""
-        starts = zip(self._lists["bstart"], self._lists["line"], strict=True)
+        starts = zip(self._lists["bstart"], self._lists["line"], strict=False)
         return {start: line for start, line in starts if start is not None and line is not None}
 
     def batch(self) -> pa.RecordBatch:
         """Return the rows as a batch in the table's order."""
-        arrays = [
-            pa.array([self._constants[column.name]], SCHEMAS[self._table.name].field(column.name).type).take(
-                pa.array([0] * self._count, pa.int32())
-            )
-            if column.name in self._constants
-            else array(column, self._lists[column.name])
-            for column in self._table.columns
+        schema = SCHEMAS[self._table.name]
+        if not self._count:
+            return NO_ROWS[self._table.name]
+        arrays = {name: self._array(name, values) for name, values in self._lists.items() if values}
+        rows = sort_rows(self._table.name, pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays)))
+        ordered = dict(zip(arrays, rows.columns, strict=True))
+        columns = [
+            ordered[field.name]
+            if field.name in ordered
+            else pa.repeat(pa.scalar(self._constants.get(field.name), field.type), self._count)
+            for field in schema
         ]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=SCHEMAS[self._table.name])
-        return sort_rows(self._table.name, batch)
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _array(self, name: str, values: list[Any]) -> pa.Array:
+        values.extend(repeat(None, self._count - len(values)))
+        return array(self._table.column(name), values)
 
 
 SCHEMAS = {name: arrow_schema(catalog.table(name)) for name in TABLES}
+NO_ROWS = {name: pa.RecordBatch.from_pylist([], schema) for name, schema in SCHEMAS.items()}
+
+
+@cache
+def _sort_keys(name: str) -> tuple[str, ...]:
+    table = catalog.table(name)
+    return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
 
 
 def sort_rows(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort rows of one file by the table's order."""
-    table = catalog.table(name)
-    keys = dict.fromkeys(key for key in (*table.ordering, *table.primary_key) if key not in CONSTANT_COLUMNS)
-    order = pc.sort_indices(rows, sort_keys=[(key, "ascending", "at_start") for key in keys])
-    return rows.take(order)
+    """Return rows in a table's order; columns that are missing have the same value in all rows."""
+    known = set(rows.schema.names)
+    keys = [(key, "ascending", "at_start") for key in _sort_keys(name) if key in known]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys))
 
 
 def _add_nodes(
@@ -177,7 +189,14 @@ def _add_nodes(
     kept = _first_indexes(ids)
     if kept:
         rows.add(facts, kept, len(ids), {"node_kind": kind.name})
-        _add_properties(kind, kind.name, ids, facts, kept, properties)
+        _add_properties(kind, kind.name, ids.__getitem__, facts, kept, properties)
+
+
+def _first_indexes(ids: Sequence[str]) -> Sequence[int]:
+    """Return the index of the first occurrence of each id."""
+    if len(set(ids)) == len(ids):
+        return range(len(ids))
+    return sorted(dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True)).values())
 
 
 def _add_edges(
@@ -190,24 +209,60 @@ def _add_edges(
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
     if not sources:
         return
-    ids = stable_ids(
-        rows.frames, "edge", kind.name, sources, targets, *(facts.get(name) for name in EDGE_KEY)
-    )
-    kept = _first_indexes(ids)
-    if None in sources or None in targets:
-        kept = [index for index in kept if sources[index] is not None and targets[index] is not None]
+    kept, repeats = number_edges(sources, targets, facts)
     constants: dict[str, Any] = {"edge_kind": kind.name}
+    if repeats is None:
+        constants["repeat"] = 0
     if "rule_name" not in facts:
         constants |= {"origin": kind.origin, "rule_name": kind.rule, "confidence": 1.0}
     columns = {
         **facts,
-        "edge_id": ids,
         "src_node_id": sources,
         "dst_node_id": targets,
+        "repeat": repeats or (),
         "line": _lines_of(facts, lines),
     }
-    rows.add(columns, kept, len(ids), constants)
-    _add_properties(kind, None, ids, facts, kept, properties)
+    rows.add(columns, kept, len(sources), constants)
+
+    def id_of(index: int) -> str:
+        return edge_id(kind.name, sources[index], targets[index], repeats[index] if repeats else 0)
+
+    _add_properties(kind, None, id_of, facts, kept, properties)
+
+
+def number_edges(
+    sources: Sequence[str | None], targets: Sequence[str | None], facts: Columns
+) -> tuple[Sequence[int], list[int] | None]:
+    """Return the indexes of the edges of a kind, each edge once, and the value of `repeat` by index.
+
+    Edges have both ends. Those of the same ends are numbered by role, ordinal and span, null first; they are
+    one edge if these are equal, too. None: `repeat` is 0 in all, as in most lists.
+    """
+    size, starts, ends = len(sources), set(sources), set(targets)
+    whole = None not in starts and None not in ends
+    one_each = size in (len(starts), len(ends)) or len(set(zip(sources, targets, strict=True))) == size
+    if whole and one_each:
+        return range(size), None
+    first: dict[tuple[str | None, str | None], int] = {}
+    shared: defaultdict[int, list[int]] = defaultdict(list)
+    dropped: set[int] = set()
+    for index, pair in enumerate(zip(sources, targets, strict=True)):
+        if None in pair:
+            dropped.add(index)
+        elif (known := first.setdefault(pair, index)) != index:
+            shared[known].append(index)
+    repeats = [0] * size
+    keys = [facts.get(name) or (None,) * size for name in REPEAT_KEY] if shared else ()
+    for known, others in shared.items():
+        by_key: dict[tuple[tuple[bool, Any], ...], int] = {}
+        for index in (known, *others):
+            key = tuple((values[index] is not None, values[index]) for values in keys)
+            if by_key.setdefault(key, index) != index:
+                dropped.add(index)
+        for number, key in enumerate(sorted(by_key)):
+            repeats[by_key[key]] = number
+    kept = [index for index in range(size) if index not in dropped] if dropped else range(size)
+    return kept, repeats if any(repeats) else None
 
 
 def _lines_of(facts: Columns, lines: Mapping[int, int]) -> list[int | None]:
@@ -217,16 +272,10 @@ def _lines_of(facts: Columns, lines: Mapping[int, int]) -> list[int | None]:
     return [None if start is None else line for start, line in zip(starts, known, strict=True)]
 
 
-def _first_indexes(ids: Sequence[str]) -> Sequence[int]:
-    """Return the index of the first occurrence of each id."""
-    first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-    return range(len(ids)) if len(first) == len(ids) else sorted(first.values())
-
-
 def _add_properties(
     kind: NodeKind | EdgeKind,
     node_kind: str | None,
-    ids: Sequence[str],
+    id_of: Callable[[int], str],
     facts: Columns,
     kept: Sequence[int],
     properties: dict[tuple[str, str], Property],
@@ -234,14 +283,10 @@ def _add_properties(
     for prop in kind.props:
         values = facts.get(prop.name) or ()
         for index in kept if values else ():
-            if values[index] is not None:
-                properties[ids[index], prop.name] = (
-                    ids[index],
-                    node_kind,
-                    prop.name,
-                    prop.type,
-                    values[index],
-                )
+            value = values[index]
+            if value is not None:
+                entity = id_of(index)
+                properties[entity, prop.name] = (entity, node_kind, prop.name, prop.type, value)
 
 
 def property_rows(properties: Sequence[Property], owner: RowOwner) -> dict[str, pa.RecordBatch]:
