@@ -10,24 +10,21 @@ Tests: `tests/unit/graph/test_graph_checks.py`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.graph.file_view import GraphFile
 from codeanatomy.graph.merge import merge_shared_rows
-from codeanatomy.graph.rows import TABLES, file_rows
-from codeanatomy.ids import stable_id
+from codeanatomy.graph.rows import REPEAT_KEY, TABLES, file_rows
 from support import corpus
 from support.folders import CASES
-from support.graph_stage import Graph, graph_files
+from support.graph_stage import Graph, graph_files, rows_of
 from support.normalize_stage import source_of
 from support.relate_stage import sources_below
 
@@ -39,7 +36,13 @@ CONSTRUCTS = sorted(folder.name for folder in GOLDEN.glob("[a-z]*") if folder.is
 CONFIDENCES = {1.0, 0.9, 0.7, 0.5, 0.3}
 PYTHON_TYPES = {"string": str, "int": int, "float": float, "bool": bool, "json": str}
 VALUES = [f"value_{kind}" for kind in PYTHON_TYPES]
-SPAN = ("file_id", "bstart", "bend")
+KEY = r"\w+:[\w-]{16}"
+# Ids of nodes, by the key that their kind declares.
+RECIPES = {
+    ("definition",): re.compile(KEY),
+    ("definition", "name"): re.compile(rf"{KEY}\.[^;]+", re.DOTALL),
+    ("definition", "number"): re.compile(rf"{KEY}\.([0-9]{{6,}}|unplaced)"),
+}
 
 
 # Graphs that several tests look at
@@ -67,11 +70,7 @@ def graph_from(files: Iterable[GraphFile], profile: Profile = "full") -> Graph:
     """Build the graph of files, as the graph stage does."""
     made = [file_rows(file, profile) for file in files]
     tables = [*(each.tables for each in made), merge_shared_rows(each.shared for each in made)]
-    return Graph(*(_rows(tables, name) for name in TABLES))
-
-
-def _rows(tables: Iterable[Mapping[str, pa.RecordBatch]], name: str) -> list[Row]:
-    return [row for made in tables for row in made[name].to_pylist()]
+    return Graph(*(rows_of(name, (each[name] for each in tables)) for name in TABLES))
 
 
 class View:
@@ -179,7 +178,7 @@ def _columns(graph: Graph) -> Complaints:
     for name, rows in zip(TABLES, graph, strict=True):
         table = catalog.table(name)
         never = [column.name for column in table.columns if not column.nullable]
-        expected = set(arrow_schema(table).names)
+        expected = {column.name for column in table.readable_columns}
         for row in rows:
             if row.keys() != expected:
                 yield f"{name} has other columns", row
@@ -195,23 +194,18 @@ def _identity(graph: Graph) -> Complaints:
                 yield f"{name} {count} times", found
     for row in graph.nodes:
         kind = NODE_KINDS[row["node_kind"]]
-        recipe = _recipe(kind, row)
-        if not row["node_id"].startswith(f"{kind.prefix}:"):
+        if not row["node_id"].startswith(f"{kind.prefix}:") or ";" in row["node_id"]:
             yield f"{kind.name}: prefix", row
-        if recipe is not None and row["node_id"] != stable_id(kind.prefix, *recipe):
+        recipe = RECIPES.get(kind.key)
+        if recipe is not None and not recipe.fullmatch(row["node_id"]):
             yield f"{kind.name}: id is not made of {', '.join(kind.key)}", row
-    parts = ("src_node_id", "dst_node_id", "bstart", "bend", "role", "ordinal")
+    equals: defaultdict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in graph.edges:
-        if row["edge_id"] != stable_id("edge", row["edge_kind"], *(row[part] for part in parts)):
-            yield f"{row['edge_kind']}: id is not made of its parts", row
-
-
-def _recipe(kind: NodeKind, row: Row) -> list[Any] | None:
-    """The parts of the node's id; none where not all of them are columns."""
-    if not set(kind.key) <= row.keys():
-        return None
-    parts = [row[part] for part in kind.key]
-    return [*parts, "unplaced"] if kind.key == SPAN and row["bstart"] is None else parts
+        equals[row["edge_kind"], row["src_node_id"], row["dst_node_id"]].append(row)
+    for rows in equals.values():
+        rows.sort(key=lambda row: [(row[part] is not None, row[part]) for part in REPEAT_KEY])
+        if [row["repeat"] for row in rows] != list(range(len(rows))):
+            yield f"{rows[0]['edge_kind']}: edges of the same ends are not numbered", rows[0]
 
 
 def _nodes(graph: Graph) -> Complaints:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, to_python
 from codeanatomy.catalog.kinds import Profile
+from codeanatomy.catalog.tables.graph import EDGE_KEY
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.extract.evidence import ExtractorResult
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
@@ -27,6 +27,7 @@ from codeanatomy.graph.file_view import READS, GraphFile
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import edge_id, file_id
 from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
@@ -76,7 +77,7 @@ def graph_of(
         shared.append(made.shared)
     for name, found in merge_shared_rows(shared).items():
         batches[name].append(found)
-    return Graph(*(_rows(batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
+    return Graph(*(rows_of(name, batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
 
 
 def graph_files(
@@ -161,8 +162,12 @@ def _columns(batches: Iterable[pa.RecordBatch]) -> dict[str, list[Any]]:
     return {name: to_python(table.column(name).combine_chunks()) for name in table.column_names}
 
 
-def _rows(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
-    return [row for batch in batches for row in batch.to_pylist()]
+def rows_of(name: str, batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """The rows of a table, with its derived columns."""
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    for row in rows if name == EDGES else ():
+        row["edge_id"] = edge_id(*(row[part] for part in EDGE_KEY))
+    return rows
 
 
 def _lines(path: str, given: str | bytes) -> Lines:

@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis.strategies import lists, sampled_from, tuples
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
@@ -22,14 +24,17 @@ from codeanatomy.graph.rows import (
     NODES,
     PROPS,
     PROPS_MAP,
+    REPEAT_KEY,
     SCHEMAS,
     TABLES,
     GraphRows,
     file_rows,
     kinds_of,
+    number_edges,
 )
 from support.graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
 from support.graph_stage import Graph, graph_files, graph_of
+from support.graph_stage import rows_of as table_rows
 
 SMALL = {
     "pkg/__init__.py": "from pkg.one import f  # why\nimport os\n",
@@ -37,6 +42,7 @@ SMALL = {
     "pkg/two.py": "from typing import Optional\nimport os.path\na: Optional[int] = os.path.join('a')\nf()\n",
 }
 Tables = Mapping[str, pa.RecordBatch]
+PLACE = graph_rows.RowOwner("test", "file:f", "f.py")
 
 
 def files() -> list[GraphFile]:
@@ -44,7 +50,7 @@ def files() -> list[GraphFile]:
 
 
 def rows_of(tables: Tables) -> dict[str, list[Row]]:
-    return {name: tables[name].to_pylist() for name in TABLES}
+    return {name: table_rows(name, [tables[name]]) for name in TABLES}
 
 
 # Profiles
@@ -146,15 +152,68 @@ def test_edges_that_differ_in_place_role_or_number_are_several() -> None:
         "bend": [2, 2, 2, 2, 2],
     }
     kind = msgspec.structs.replace(EDGE_KINDS["HAS_ARGUMENT"], made_of=Facts("some"))
-    assert len(made_of({"some": told}, kind)[EDGES]) == 4
+    edges = made_of({"some": told}, kind)[EDGES]
+    numbers = {(row["role"], row["ordinal"], row["bstart"]): row["repeat"] for row in edges}
+    assert numbers == {("x", 0, 0): 0, ("x", 0, 1): 1, ("x", 1, 0): 2, ("y", 0, 0): 3}
+    assert len({row["edge_id"] for row in edges}) == 4
+
+
+def test_null_comes_before_every_role_ordinal_and_place() -> None:
+    told = {
+        "role": ["", None, "a", None, None, None],
+        "ordinal": [None, 0, None, None, None, None],
+        "bstart": [None, None, None, 0, None, 0],
+        "bend": [None, None, None, 5, None, 3],
+    }
+    assert number_edges(["a"] * 6, ["b"] * 6, told) == (range(6), [4, 3, 5, 2, 0, 1])
+    assert number_edges(["a"] * 2, ["b"] * 2, {"role": [None, ""]}) == (range(2), [0, 1])
+
+
+def test_edges_of_other_ends_have_the_number_0() -> None:
+    """Most lists are such, whatever their order; the facts are not looked at."""
+    assert number_edges([], [], {}) == (range(0), None)
+    assert number_edges(["a", "b"], ["c", "c"], {}) == (range(2), None)
+    assert number_edges(["a", "a", "b", "b"], ["c", "d", "c", "d"], {}) == (range(4), None)
+    assert number_edges(["a", "a", None, "b"], ["c", "c", "c", None], {}) == ([0], None)
+
+
+@given(
+    lists(
+        tuples(
+            *(sampled_from(values) for values in (["a", "b", None], ["a", "b"])),
+            *(sampled_from(values) for values in ([None, "", "x"], [None, 0, 1], [None, 0], [None, 7])),
+        ),
+        max_size=12,
+    )
+)
+def test_edges_are_numbered_as_if_they_were_sorted(rows: list[tuple[Any, ...]]) -> None:
+    sources, targets, *others = map(list, zip(*rows, strict=True)) if rows else [[] for _ in range(6)]
+    kept, repeats = number_edges(sources, targets, dict(zip(REPEAT_KEY, others, strict=True)))
+    unique = {row for row in rows if None not in row[:2]}
+    assert [rows[index] for index in kept] == list(dict.fromkeys(row for row in rows if row in unique))
+    ranked = sorted(unique, key=lambda row: [ordered(value) for value in row])
+    numbers = {row: sum(row[:2] == other[:2] for other in ranked[:at]) for at, row in enumerate(ranked)}
+    assert [0 if repeats is None else repeats[at] for at in kept] == [numbers[rows[at]] for at in kept]
+
+
+def test_rows_of_kinds_with_other_columns_are_aligned() -> None:
+    """A column that some kinds lack is null in their rows, whether they come first or last."""
+    facts = {
+        "contained": {"src_id": ["a", "c"], "dst_id": ["b", "d"]},
+        "some": {"src_id": ["x"], "dst_id": ["y"], "role": ["r"], "bstart": [0], "bend": [1]},
+    }
+    some = msgspec.structs.replace(EDGE_KINDS["HAS_ARGUMENT"], made_of=Facts("some"))
+    for kinds in ((EDGE_KINDS["CONTAINS"], some), (some, EDGE_KINDS["CONTAINS"])):
+        edges = rows_of(graph_rows._rows(facts, (), kinds, PLACE))[EDGES]
+        cells = [(row["src_node_id"], row["role"], row["bstart"], row["repeat"]) for row in edges]
+        assert cells == [("a", None, None, 0), ("c", None, None, 0), ("x", "r", 0, 0)]
 
 
 def made_of(facts: Mapping[str, Any], kind: NodeKind | EdgeKind) -> dict[str, list[Row]]:
     """The rows of one kind."""
     nodes = (kind,) if isinstance(kind, NodeKind) else ()
     edges = (kind,) if isinstance(kind, EdgeKind) else ()
-    place = graph_rows.RowOwner("test", "file:f", "f.py")
-    return rows_of(graph_rows._rows(facts, nodes, edges, place))
+    return rows_of(graph_rows._rows(facts, nodes, edges, PLACE))
 
 
 @pytest.mark.parametrize(
@@ -212,8 +271,15 @@ def test_properties_of_edges_are_told_apart() -> None:
     kind = msgspec.structs.replace(EDGE_KINDS["CALLS"], made_of=Facts("calls"))
     tables = made_of({"calls": told}, kind)
     [edge], [prop] = tables[EDGES], tables[PROPS]
-    assert (prop["entity_kind"], prop["entity_id"], prop["node_kind"]) == ("edge", edge["edge_id"], None)
+    assert (prop["entity_kind"], prop["entity_id"], prop["node_kind"]) == ("edge", "CALLS;a;b", None)
+    assert edge["edge_id"] == "CALLS;a;b"
     assert (edge["confidence"], edge["origin"]) == (0.5, "values")
+
+
+def test_a_property_names_the_number_of_its_edge() -> None:
+    told = {"src_id": ["a"] * 2, "dst_id": ["b"] * 2, "role": ["x", None], "cut": ["too many", None]}
+    kind = msgspec.structs.replace(EDGE_KINDS["CALLS"], made_of=Facts("calls"))
+    assert [row["entity_id"] for row in made_of({"calls": told}, kind)[PROPS]] == ["CALLS;a;b;1"]
 
 
 def test_an_edge_is_as_sure_as_its_facts_say() -> None:
@@ -249,6 +315,22 @@ def test_how_files_are_split_does_not_matter(size: int) -> None:
 def test_a_repository_is_merged_with_itself() -> None:
     once = merge_shared_rows(shared())
     assert rows_of(merge_shared_rows([once, once])) == rows_of(once)
+
+
+def test_edges_that_files_know_some_of_are_numbered_together() -> None:
+    def contribution(*ordinals: int) -> Tables:
+        ends = {"src_id": ["a"] * len(ordinals), "dst_id": ["b"] * len(ordinals), "ordinal": ordinals}
+        owner = graph_rows.RowOwner("test", None, None)
+        return graph_rows._rows({"type_arguments": ends}, (), (EDGE_KINDS["TYPE_ARGUMENT"],), owner)
+
+    for parts in (([0, 2], [1]), ([2], [1, 0], [1])):
+        merged = rows_of(merge_shared_rows(contribution(*each) for each in parts))[EDGES]
+        assert [(row["ordinal"], row["repeat"]) for row in merged] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_edges_of_the_repository_have_no_properties() -> None:
+    """Which would name numbers that merging changes."""
+    assert [kind.name for kind in EDGE_KINDS.values() if kind.owner != "file" and kind.props] == []
 
 
 def test_files_know_different_parts() -> None:
