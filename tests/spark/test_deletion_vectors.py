@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from msgspec import structs
 
@@ -18,10 +17,8 @@ from codeanatomy.delta.log.replay import Add, read_actions, replay_log
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import LakeTables, Store
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import StorageFailure
-from codeanatomy.ids import stable_id
 from support.owner_tables import LINES, NODES, Lake, counted, filled, key_columns, lines_of, nodes_of, owner
 
 
@@ -208,19 +205,5 @@ def test_spark_swaps_where_the_table_asks_for_more(store: Store) -> None:
     store.spark.sql(f"ALTER TABLE delta.`{lake.location}` ADD CONSTRAINT plain CHECK (repo_id <> 'x')")
     lake.history.append(lake.history[0])
     done = lake.swap(*nodes_of(None, 1), *nodes_of(2, 1), owners=[owner(2)], shared_repos=["a"])
-    assert done.operation == "replace_by_owner"
-    lake.all_see(store)
-
-
-@pytest.mark.system
-def test_spark_swaps_single_rows_where_the_table_asks_for_more(store: Store) -> None:
-    lake = Lake(store, NODES, "owner_file_id")
-    lake.swap(*nodes_of(1, 3), *nodes_of(2, 3), *nodes_of(3, 2))
-    store.spark.sql(f"ALTER TABLE delta.`{lake.location}` ADD CONSTRAINT plain CHECK (repo_id <> 'x')")
-    lake.history.append(lake.history[0])
-    [row, *_] = nodes_of(1, 1)
-    new = {**row, "node_id": stable_id("node", "new"), "bstart": 77, "bend": 78}
-    picked = PickedRows("node_id", pa.array([row["node_id"]]), frozenset({owner(1)}))
-    done = lake.swap(new, *nodes_of(3, 1), owners=[owner(3)], picked=picked)
     assert done.operation == "replace_by_owner"
     lake.all_see(store)

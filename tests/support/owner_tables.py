@@ -24,8 +24,8 @@ from codeanatomy.delta.read.light import light_files, light_table, newest_versio
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 
 # Partitioned by kind, and sorted.
 NODES = catalog.table("cpg_nodes")
@@ -36,22 +36,22 @@ Counts = Counter[tuple[str | None, ...]]
 
 
 def owner(number: int, repo_id: str = "a") -> str:
-    return stable_id("file", repo_id, str(number))
+    return file_id(repo_id, f"{number}.py")
 
 
 def nodes_of(number: int | None, rows: int, *kinds: str, repo_id: str = "a") -> list[Row]:
     """Return this many nodes of each kind, owned by a file or by the repository."""
-    file_id = None if number is None else owner(number, repo_id)
+    file = None if number is None else owner(number, repo_id)
     return [
         {
             "repo_id": repo_id,
             "node_id": stable_id("node", repo_id, kind, number, place),
             "node_kind": kind,
-            "file_id": file_id,
+            "file_id": file,
             "path": None if number is None else f"{number}.py",
             **({} if number is None else {"bstart": place, "bend": place + 1, "line": 1}),
             "qualname": f"m.{place}",
-            "owner_file_id": file_id,
+            "owner_file_id": file,
         }
         for kind in kinds or ("CLASS", "FUNCTION")
         for place in range(rows)
@@ -84,14 +84,8 @@ class Lake:
         # The rows of every version.
         self.history: list[Counts] = []
 
-    def swap(
-        self,
-        *rows: Row,
-        owners: Iterable[str] = (),
-        shared_repos: Iterable[str] = (),
-        picked: PickedRows | None = None,
-    ) -> Committed:
-        """Replace the rows of owners; single rows of other owners may be picked for removal."""
+    def swap(self, *rows: Row, owners: Iterable[str] = (), shared_repos: Iterable[str] = ()) -> Committed:
+        """Replace the rows of owners."""
         order = [*self.table.write.partition_by, *self.table.ordering]
         ordered = sorted(rows, key=lambda row: [str(row.get(name) or "").rjust(9) for name in order])
         batches = [pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(self.table))] if rows else []
@@ -105,12 +99,7 @@ class Lake:
             Commit(f"run-{len(self.history)}"),
             by=self.by,
             shared_repos=sorted(shared),
-            picked=picked,
         )
-        ids = set(picked.values.to_pylist()) if picked else set()
-        for key, kept in self.rows.items():
-            if picked and key[1] in picked.owners:
-                self.rows[key] = [row for row in kept if row[picked.column] not in ids]
         for key in [key for key in self.rows if key[1] in gone or (key[1] is None and key[0] in shared)]:
             del self.rows[key]
         for row in rows:

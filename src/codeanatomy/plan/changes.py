@@ -70,7 +70,8 @@ def source_changes(repo_id: str, was: FileStates, now: FileStates) -> tuple[Sour
 
 def read_file_states(lake: str, repo_id: str, version: int) -> FileStates:
     """Read the file states of a repository from a version of `repo_files_v1`."""
-    rows = select_rows(local_path(lake), FILES, light_files(lake, FILES, version))
+    files = [file for file in light_files(lake, FILES, version) if file.may_hold("repo_id", (repo_id,))]
+    rows = select_rows(local_path(lake), FILES, files)
     query = f"SELECT {', '.join(STATE_COLUMNS)} FROM ({rows}) WHERE repo_id = {sql_literal(repo_id)}"
     with translate_errors(), lookup_connection() as connection:
         states = connection.execute(query).fetchall()

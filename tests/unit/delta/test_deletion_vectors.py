@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from msgspec import json, structs
@@ -31,7 +30,6 @@ from codeanatomy.delta.read.light import light_table, logged_paths
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.errors import StorageFailure
 from support.owner_tables import NODES, Lake, counted, filled, nodes_of, owner
 
@@ -230,22 +228,5 @@ def test_random_swaps(aside: Lake) -> None:
         rows = [row for number in numbers for row in nodes_of(number, chance.randint(0, 5))]
         shared = ["a"] if chance.random() < 0.3 else []
         rows += nodes_of(None, chance.randint(0, 3)) if shared else []
-        others = chance.sample([number for number in range(40) if number not in numbers], 5)
-        single = [row for number in others for row in nodes_of(number, 6) if chance.random() < 0.3]
-        ids = pa.array([row["node_id"] for row in single], pa.string())
-        # Some of them come back, and some were not there.
-        rows += [row for row in single if chance.random() < 0.5]
-        picked = PickedRows("node_id", ids, frozenset(map(owner, others)))
-        aside.swap(*rows, owners=map(owner, numbers), shared_repos=shared, picked=picked)
+        aside.swap(*rows, owners=map(owner, numbers), shared_repos=shared)
         aside.light(len(aside.history) - 1)
-
-
-def test_single_rows_are_picked_of_their_owners_only(aside: Lake) -> None:
-    filled(aside)
-    ids = [row["node_id"] for row in (*nodes_of(3, 2), *nodes_of(4, 1))]
-    picked = PickedRows("node_id", pa.array(ids, pa.string()), frozenset({owner(3)}))
-    done = aside.swap(picked=picked)
-    assert (done.rows, done.rows_deleted, done.files_removed) == (0, 4, 0)
-    aside.light(1)
-    # They are gone, so nothing is left to do.
-    assert not aside.swap(picked=picked).committed

@@ -11,11 +11,10 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.extract.file_rows import file_id
-from codeanatomy.pipeline.refresh.file_tables import Inputs
+from codeanatomy.node_ids import file_id
+from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
 from codeanatomy.pipeline.refresh.impact import impact_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
-from codeanatomy.pipeline.refresh.relink import relinked
 from codeanatomy.plan.changes import Impact, SourceChange
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -23,8 +22,7 @@ from codeanatomy.run.build import plan
 from support.edits import write_tree
 from support.light_builds import clean_lake, order, refreshed
 
-PATHS = {file_id("r", path): path for path in ("a.py", "b.py")}
-A, B = PATHS
+B = file_id("r", "b.py")
 
 
 class Leads:
@@ -60,12 +58,10 @@ def table(*relations: Leads) -> pa.Table:
 
 
 def impact(
-    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[SourceChange, ...] = (), *owners: str
+    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[SourceChange, ...] = ()
 ) -> tuple[Impact, ...]:
-    files = frozenset(owners or [A])
-    found = relinked(table(*before), table(*now), files)
-    paths = {owner: PATHS[owner] for owner in sorted(files - {change.file_id for change in changes})}
-    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", {})), found, paths)
+    was, becomes = (by_owner(catalog.table(RELATIONS), table(*each)) for each in (before, now))
+    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", {})), was, becomes)
 
 
 NOWHERE = Leads(None, None)
@@ -104,7 +100,7 @@ REASONS = {
         Leads("lib.F", "class:1", kind="INSTANTIATES", method="values", ends_at="CLASS"),
         "value",
     ),
-    "the same at another place": (Leads(), Leads(node="function:2"), "moved"),
+    "the same name in another file": (Leads(), Leads(node="function:2"), "reference"),
     "anything else": (Leads(), Leads("b.f", "function:2"), "reference"),
     "another name outside": (
         OUTSIDE,
@@ -121,12 +117,12 @@ def test_a_reason_for_each_way_to_lead_elsewhere(before: Leads, now: Leads, reas
 
 
 def test_the_first_reason_is_told_with_its_number() -> None:
-    moved = [Leads("lib.g", f"function:{side}", source="name_ref:9") for side in (2, 3)]
+    other = [Leads("lib.g", f"function:{side}", source="name_ref:9") for side in (2, 3)]
     found = [Leads(f"lib.f{number}", f"function:f{number}", source=f"name_ref:{number}") for number in (1, 2)]
     lost = [Leads(None, None, source=f"name_ref:{number}") for number in (1, 2)]
-    assert impact((moved[0], *lost), (moved[1], *found)) == (Impact("a.py", "resolved", "lib.f1", 2),)
-    assert impact((moved[0], *found), (moved[1], *lost)) == (Impact("a.py", "lost", "lib.f1", 2),)
-    assert impact((moved[0],), (moved[1],)) == (Impact("a.py", "moved", "lib.g", 1),)
+    assert impact((other[0], *lost), (other[1], *found)) == (Impact("a.py", "resolved", "lib.f1", 2),)
+    assert impact((other[0], *found), (other[1], *lost)) == (Impact("a.py", "lost", "lib.f1", 2),)
+    assert impact((other[0],), (other[1],)) == (Impact("a.py", "reference", "lib.g", 1),)
 
 
 def test_one_of_several_targets_that_is_another_one() -> None:
@@ -137,20 +133,19 @@ def test_one_of_several_targets_that_is_another_one() -> None:
     assert impact((kept,), (kept, new))[0].reason == "value"
 
 
-def test_files_that_were_edited_come_first_and_need_no_other_reason() -> None:
+def test_files_that_were_edited_come_first() -> None:
     changes = (SourceChange("b.py", B, "changed"), SourceChange("c.py", file_id("r", "c.py"), "removed"))
-    found = impact(
-        (Leads(), Leads(path="b.py")),
-        (Leads(None, None), Leads("x.y", "function:7", path="b.py")),
-        changes,
-        A,
-        B,
-    )
-    assert found == (
+    before, now = ((Leads(), Leads(path="a0.py")), (Leads(None, None), Leads("x.y", "qname:7", path="a0.py")))
+    assert impact(before, now, changes) == (
         Impact("b.py", "changed"),
         Impact("c.py", "removed"),
         Impact("a.py", "lost", "lib.f", 1),
+        Impact("a0.py", "reference", "lib.f", 1),
     )
+
+
+def test_a_file_that_had_no_relations() -> None:
+    assert impact((), (Leads(),)) == (Impact("a.py", "resolved", "lib.f", 1),)
 
 
 def test_a_file_that_has_no_relations_any_more() -> None:
@@ -167,6 +162,7 @@ BEFORE = {
 }
 AFTER = {
     **BEFORE,
+    # `g` moves, which is of no interest to use.py.
     "lib.py": b"def f():\n    return 1000\n\n\ndef g():\n    return f()\n",
     "new.py": b"def k():\n    pass\n",
 }
@@ -190,7 +186,6 @@ def test_a_plan_tells_what_the_build_records_and_writes_nothing(tmp_path: Path) 
         "new.py": "added",
         "late.py": "resolved",
         "lost.py": "lost",
-        "use.py": "moved",
     }
     report = refreshed(lake, {"r": source})
     assert recorded(lake, report.run_id) == set(foreseen.impact["r"])

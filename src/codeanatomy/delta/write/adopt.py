@@ -26,8 +26,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from msgspec import MsgspecError
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
@@ -39,12 +37,12 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path, write_vectors
 from codeanatomy.delta.log.entries import DataFile, TableVersion
 from codeanatomy.delta.log.replay import replay_log
-from codeanatomy.delta.read.scan import read_parquet_files, scan
+from codeanatomy.delta.read.scan import read_parquet_files
 from codeanatomy.delta.store import SCHEME, LakeTables, Store
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.delta.write.commit import CONFLICTS, Retry, append, record_refusals, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve, missing_properties, new_table
-from codeanatomy.delta.write.owner_rows import OwnerRows, PickedRows, RemovedRows, find_removed_rows
+from codeanatomy.delta.write.owner_rows import OwnerRows, RemovedRows, find_removed_rows
 from codeanatomy.errors import (
     CommitConflict,
     ConstraintViolation,
@@ -79,17 +77,18 @@ def adopt_files(
     commit: Commit,
     *,
     by: str,
+    repos: Sequence[str] = (),
     shared_repos: Sequence[str] = (),
-    picked: PickedRows | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Replace the rows of a set of owners by those in the files, in one atomic commit; append without owners.
 
-    `shared_repos` lists repositories for which rows without an owner (`by` is null) are replaced too,
-    `picked` single rows of other owners. No commit is made if nothing would change.
+    `repos` lists the repositories of the owners, if they are known: rows of others are not read.
+    `shared_repos` lists repositories for which rows without an owner (`by` is null) are replaced too.
+    No commit is made if nothing would change.
     """
     table = store.table(name)
-    owned = OwnerRows(by, frozenset(owners), frozenset(shared_repos), picked)
+    owned = OwnerRows(by, frozenset(owners), frozenset(repos), frozenset(shared_repos))
     adoption = _Adoption(store, table, files, owned, commit, retry)
     with record_refusals(store, table, OPERATION, commit):
         for file in files:
@@ -313,34 +312,21 @@ def _rewrite_with_spark(adoption: _Adoption, store: Store) -> Committed:
     folder = store.location(table.name)
     paths = [file.path for file in adoption.files]
     rows = read_parquet_files(store.spark, folder, spark_schema(table), paths).select(*table.column_names)
-    owners = owned.owners
-    if owned.picked is not None:
-        # `replace_by_owner` replaces whole owners: their rows that are not picked are written again.
-        rows = rows.unionByName(_rows_not_picked(store, table.name, owned.by, owned.picked))
-        owners |= owned.picked.owners
     done = (
         replace_by_owner(
             store,
             table.name,
             rows,
-            sorted(owners),
+            sorted(owned.owners),
             commit,
             by=owned.by,
+            repos=sorted(owned.repos),
             shared_repos=sorted(owned.shared_repos),
             retry=retry,
         )
-        if owners or owned.shared_repos
+        if owned.owners or owned.shared_repos
         else append(store, table.name, rows, commit, retry=retry)
     )
     for path in paths:
         Path(folder, path).unlink(missing_ok=True)
     return done
-
-
-def _rows_not_picked(store: Store, name: str, by: str, picked: PickedRows) -> DataFrame:
-    """Return the rows of the owners of picked rows that are not picked."""
-    owner_rows = scan(store, name).rows.where(F.col(by).isin(sorted(picked.owners)))
-    values = store.spark.createDataFrame(pa.table({picked.column: picked.values}))
-    return owner_rows.join(F.broadcast(values), picked.column, "left_anti").select(
-        *store.table(name).column_names
-    )

@@ -1,15 +1,14 @@
 """Find the rows of some owners in a local table: whole data files, and row positions in others.
 
-    owned = OwnerRows("owner_file_id", frozenset({"file:3b1c..."}))
+    owned = OwnerRows("owner_file_id", frozenset({"file:3b1c..."}), repos=frozenset({"shop"}))
     version = open_version(nodes, "/lake/graph/cpg_nodes")
     find_removed_rows(nodes, "/lake/graph/cpg_nodes", version.files, owned)
     [RemovedRows(file, 12, 9000, positions=BitMap64([40, ..., 51]))]
 
-    OwnerRows("owner_file_id", frozenset(), picked=PickedRows("edge_id", ids, owners))   # single rows
-
 Files are skipped if their statistics or partition exclude the owners (`delta.read.predicate`); from the
-others DuckDB reads the owner column, and the column by which rows are picked, where row groups may contain a
-match. Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_deletion_vectors.py`.
+others DuckDB reads the owner column, where row groups may contain a match.
+
+Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_deletion_vectors.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 from msgspec import Struct
 from pyroaring import BitMap64
 
@@ -36,8 +34,6 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.predicate import And, InList, IsNull, Or, Predicate, Term
 
 REPOSITORY = "repo_id"
-# Name of the picked values in DuckDB.
-PICKED = "picked_values"
 # First and last position of contiguous rows: the rows of an owner mostly are.
 RUNS = """
 SELECT filename, min(position), max(position) FROM (
@@ -48,31 +44,23 @@ SELECT filename, min(position), max(position) FROM (
 """
 
 
-class PickedRows(Struct, frozen=True):
-    """Single rows of some owners, selected by the values of a column."""
-
-    column: str
-    values: pa.Array
-    owners: frozenset[str]
-
-
 class OwnerRows(Struct, frozen=True):
-    """A selection of rows: those of `owners`, and those without an owner of `shared_repos`.
+    """A selection of rows: those of `owners`, and those without an owner of `shared_repos`."""
 
-    `by` is the owner column; `picked` adds single rows of other owners.
-    """
-
+    # The owner column.
     by: str
     owners: frozenset[str]
+    # The repositories of the owners, if they are known: rows of others are not read.
+    repos: frozenset[str] = frozenset()
     shared_repos: frozenset[str] = frozenset()
-    picked: PickedRows | None = None
 
     def predicate(self, table: Table) -> Predicate:
-        """Return a predicate for pruning data files; it covers all rows of the owners of picked rows."""
+        """Return a predicate for pruning data files."""
         terms: list[Term] = []
-        owners = self.owners | (self.picked.owners if self.picked else frozenset())
-        if owners:
-            terms.append(InList.of(table.column(self.by), owners))
+        if self.owners:
+            of_owners = InList.of(table.column(self.by), self.owners)
+            of_repos = [InList.of(table.column(REPOSITORY), self.repos)] if self.repos else []
+            terms.append(And((*of_repos, of_owners)))
         if self.shared_repos:
             in_repos = InList.of(table.column(REPOSITORY), self.shared_repos)
             terms.append(And((IsNull(table.column(self.by)), in_repos)))
@@ -81,13 +69,11 @@ class OwnerRows(Struct, frozen=True):
     def conditions(self, file: LoggedFile) -> Iterator[str]:
         """Yield disjoint SQL conditions; a row of a file is selected if one of them holds."""
         by, repository = (_value(file, name) for name in (self.by, REPOSITORY))
+        of_repos = f"{repository} IN {_listed(self.repos)} AND " if self.repos else ""
         if self.owners:
-            yield f"{by} IN {_listed(self.owners)}"
+            yield f"{of_repos}{by} IN {_listed(self.owners)}"
         if self.shared_repos:
             yield f"{by} IS NULL AND {repository} IN {_listed(self.shared_repos)}"
-        if self.picked is not None:
-            among = f'"{self.picked.column}" IN (SELECT value FROM {PICKED})'
-            yield f"{by} IN {_listed(self.picked.owners)} AND {among}"
 
 
 class RemovedRows(Struct, frozen=True):
@@ -111,8 +97,6 @@ def find_removed_rows(
     if not candidates:
         return []
     with translate_errors(), lookup_connection() as database:
-        if owned.picked is not None:
-            database.register(PICKED, pa.table({"value": owned.picked.values}))
         return list(_removed_rows(database, location, candidates, owned))
 
 

@@ -8,7 +8,6 @@ The same functions as in the Spark steps make the rows; a change that is not sma
     relate          solve the repository again; find the files whose relations differ
     graph           make the graph rows of these files
     write           replace rows by owner: data files and one commit per table
-    relink          swap single relations and edges of files that are otherwise unchanged
     impact          why a file that was not edited is redone
     forecast        what a refresh would redo, for `codeanatomy plan`
     refresh_state   what changed in a repository and what is redone of it

@@ -1,4 +1,4 @@
-"""Make the graph rows of files whose inputs changed, or only their edges.
+"""Make the graph rows of files whose evidence, facts or relations changed.
 
     redone = graph_changes(run, refresh)
     refresh_graph(run)                         # the same, committed
@@ -20,7 +20,6 @@ from codeanatomy.arrow import arrow_schema, pack_rows
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.graph.file_view import READS, file_from_rows
 from codeanatomy.graph.merge import EMPTY_SHARED, SHARED, merge_shared_rows, shared_row, unpack_shared_rows
@@ -31,7 +30,6 @@ from codeanatomy.pipeline.graph_step import COPIES
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
 from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
-from codeanatomy.pipeline.refresh.relink import EDGE_IDS, RelinkedEdges, relinked_edges
 from codeanatomy.pipeline.refresh.row_streams import (
     Streams,
     are_same,
@@ -62,7 +60,8 @@ def refresh_graph(run: Run) -> None:
 
 def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
     """Make the graph rows of files, and of the repository as a whole where they differ."""
-    wanted, edges = _wanted(refresh, run.request.profile)
+    changed = refresh.touched_in(FILES, SCIP, DIAGNOSTICS, RELATIONS) | normalized_files(refresh)
+    wanted = sorted(changed)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     shared_parts = [EMPTY_SHARED]
     for start in range(0, len(wanted), CHUNK_FILES):
@@ -76,26 +75,15 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
             for name, future in pending.items():
                 written[name] += future.result()
         run.progress.update(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
-    status = f"{len(wanted):,}/{len(wanted):,} files, edges of {len(edges.owners):,} others"
-    run.progress.update(GRAPH, status, last=True)
+    run.progress.update(GRAPH, f"{len(wanted):,}/{len(wanted):,} files", last=True)
     shared_rows = pa.Table.from_batches(shared_parts)
     shared = _shared(refresh, wanted, shared_rows)
     redone = {SHARED: Redone(shared_rows, wanted)}
     for name, files in written.items():
         of = SOURCES[name]
-        rest = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
-        rows = pa.concat_tables([rest, edges.added[of]]) if of in EDGE_IDS else rest
-        picked = PickedRows(EDGE_IDS[of], edges.removed, edges.owners) if of in EDGE_IDS else None
-        redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files), picked)
+        rows = shared.get(of, arrow_schema(catalog.table(of)).empty_table())
+        redone[name] = Redone(rows, wanted, of in shared, name in COPIES, tuple(files))
     return redone
-
-
-def _wanted(refresh: Refresh, profile: Profile) -> tuple[list[str], RelinkedEdges]:
-    """Return the files to graph as a whole, and the changed edges of files that only differ in these."""
-    whole = refresh.touched_in(FILES, SCIP, DIAGNOSTICS) | normalized_files(refresh)
-    owners_of_relations = refresh.touched_in(RELATIONS)
-    edges = relinked_edges(refresh.relinked, owners_of_relations - whole, profile)
-    return sorted(whole | (owners_of_relations - edges.owners)), edges
 
 
 def _graph_files(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
@@ -141,12 +129,12 @@ def _shared(refresh: Refresh, files: Collection[str], rows: pa.Table) -> Mapping
     if are_same(SHARED, rows, pa.concat_tables([rows.schema.empty_table(), *before.values()])):
         return {}
     refresh.inputs.put(SHARED, files, rows)
-    stored = refresh.inputs.all_files(SHARED, refresh.repo_id)
+    stored = refresh.inputs.all_files(SHARED)
     now = merge_shared_rows(part for batch in stored.to_batches() for part in unpack_shared_rows(batch))
     result: dict[str, pa.Table] = {}
     for name, batch in now.items():
         schema = arrow_schema(catalog.table(name))
         rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
-        if not are_same(name, rows, refresh.inputs.unowned(name, refresh.repo_id)):
+        if not are_same(name, rows, refresh.inputs.unowned(name)):
             result[name] = rows
     return result

@@ -1,6 +1,6 @@
-"""Explain why a file that was not edited is redone: what changed in the definitions it refers to.
+"""Explain why a file that was not edited is redone: where its relations lead to, before and now.
 
-    impact_of(refresh, relinked(before, now, owners), paths)
+    impact_of(refresh, before, now)          # rows of relations_v1, by file
     # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
 
     resolved      a name or call without a target has one now: something was added
@@ -9,7 +9,6 @@
     import        an import, or a re-export, leads elsewhere
     class         a base class, or a method that is overridden, is another one
     value         what is called or read follows from values that functions return, take or store
-    moved         the same definition, by name, at another place of its file
     reference     anything else that leads elsewhere
     witness       none of these, but a SCIP index or a type checker reports other rows for the file
 
@@ -25,15 +24,11 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
-from codeanatomy import catalog
 from codeanatomy.arrow import to_python
-from codeanatomy.pipeline.refresh.file_tables import by_owner
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
-from codeanatomy.pipeline.refresh.relink import Relinked
 from codeanatomy.plan.changes import FILES, PROGRAM_TABLES, Impact
-from codeanatomy.relate.relation_rows import RELATIONS
 
-REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "moved", "reference")
+REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "reference")
 IMPORTS = frozenset({"IMPORTS_MODULE", "IMPORTS_NAME", "RE_EXPORTS"})
 HIERARCHY = frozenset({"INHERITS", "OVERRIDES"})
 BY_VALUES = frozenset({"values", "callback", "mro", "self", "annotation", "calls"})
@@ -51,6 +46,8 @@ COLUMNS = (
     "dst_qname",
     "resolution_method",
 )
+# The columns of relations before that `impact_of` reads.
+COMPARED = ("owner_file_id", "path", *COLUMNS)
 
 
 class RelationTarget(NamedTuple):
@@ -67,14 +64,19 @@ Source: TypeAlias = tuple[str, str, str | None, int | None]
 Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
 
 
-def impact_of(refresh: Refresh, links: Relinked, paths: Mapping[str, str]) -> tuple[Impact, ...]:
-    """Return the reason for each file that is redone: edited files first, then the others by path."""
-    before, now = (by_owner(catalog.table(RELATIONS), rows) for rows in (links.before, links.now))
+def impact_of(
+    refresh: Refresh, before: Mapping[str, pa.Table], now: Mapping[str, pa.Table]
+) -> tuple[Impact, ...]:
+    """Return the reason for each file that is redone: edited files first, then the others by path.
+
+    `before` and `now` have the relations of the files whose relations differ and that were not edited.
+    """
     impact = [Impact(change.path, change.how) for change in refresh.changes]
-    for owner, path in paths.items():
-        was, becomes = (_targets(each.get(owner)) for each in (before, now))
+    for owner in before.keys() | now.keys():
+        was, becomes = (_targets(relations.get(owner)) for relations in (before, now))
+        path = (before if owner in before else now)[owner].column("path")[0].as_py()
         impact.append(_impact(path, was, becomes))
-    impact += _by_witnesses(refresh, ids_of(refresh.changes).union(paths))
+    impact += _by_witnesses(refresh, ids_of(refresh.changes).union(before, now))
     return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
 
 
@@ -121,8 +123,6 @@ def _reason(kind: str, old: frozenset[RelationTarget], new: frozenset[RelationTa
     methods = {target.method for target in old ^ new}
     if "star_import" in methods:
         return "star_import"
-    if set(_names(old)) == set(_names(new)) and any(_names(old)):
-        return "moved"
     if kind in IMPORTS:
         return "import"
     if kind in HIERARCHY:

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from codeanatomy.lake.manifest import ChangeWindow
 from codeanatomy.pipeline.refresh.file_tables import Inputs
-from codeanatomy.pipeline.refresh.relink import NOTHING, Relinked
 from codeanatomy.plan.changes import Impact, SourceChange
 
 
@@ -31,8 +30,6 @@ class Refresh:
     windows: tuple[ChangeWindow, ...] = ()
     # Diagnostics of the normalize step, until the relate step has added to them.
     diagnostics: pa.Table | None = None
-    # Relations of files that were not edited, which have other targets now.
-    relinked: Relinked = NOTHING
     # Why files are redone; only the edited ones until the relations of the others are known.
     impact: tuple[Impact, ...] = ()
 

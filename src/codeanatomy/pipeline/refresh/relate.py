@@ -1,8 +1,8 @@
 """Compile the changed files, solve the whole repository again, and emit the relations that differ.
 
     result = compute_relations(run, refresh)
-    result.impact                        # files whose relations have other targets now, and why
-    refresh_relate(run)                 # the same, committed
+    result.impact               # files whose relations differ now, and why
+    refresh_relate(run)         # the same, committed
 
 What a name, a call or a value means may depend on any file of the repository: through imports and re-exports,
 class hierarchies, what functions return and attributes hold. So the analysis is done again as a whole, over
@@ -18,23 +18,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import msgpack
 
-from codeanatomy import catalog
-from codeanatomy.arrow import pack_rows, to_python
+from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.refresh.impact import impact_of
+from codeanatomy.pipeline.refresh.impact import COMPARED, impact_of
 from codeanatomy.pipeline.refresh.normalize import normalize_files
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
 from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of, run_in_fork
 from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
-from codeanatomy.pipeline.refresh.relink import relinked
 from codeanatomy.pipeline.refresh.row_streams import Streams, joined, rows_in, streams_of
 from codeanatomy.pipeline.refresh.write import Redone, read_change_feeds, replace_rows
 from codeanatomy.pipeline.relate_step import INPUTS
@@ -46,7 +42,6 @@ from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, program_row
 
-OWNER = catalog.table(RELATIONS).owner or ""
 CELLS = ("file_id", "program", "rows_digest")
 # Kinds of diagnostics that relate writes; normalize writes disagreements, too.
 RELATE_KINDS = frozenset({"relate", "disagreement"})
@@ -72,7 +67,7 @@ class Emitted(NamedTuple):
 
 
 def refresh_relate(run: Run) -> None:
-    """Redo the relations whose targets changed."""
+    """Redo the relations of all files for which they differ."""
     # The diagnostics of both steps are committed together.
     run.wait_for(NORMALIZE)
     for refresh in run.refreshing(RELATE):
@@ -101,7 +96,7 @@ def compute_relations(run: Run, refresh: Refresh) -> RefreshedRelations:
         )
         for file_id, rows in evidence["libcst_files_v1"].items()
     ]
-    kept = inputs.all_files(PROGRAMS, refresh.repo_id)
+    kept = inputs.all_files(PROGRAMS)
     again = normalized_files(refresh)
     # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
     there, emitted_files = run.worker.call(
@@ -114,23 +109,13 @@ def compute_relations(run: Run, refresh: Refresh) -> RefreshedRelations:
     run.progress.update(RELATE, f"{total:,}/{total:,} files, {len(other):,} with other relations", last=True)
     relations = joined(RELATIONS, list(other.values()))
     programs = joined(PROGRAMS, [each.program for each in emitted_files])
-    edited = gone | ids_of(refresh.changes)
-    others = owners - edited
-    published = pa.concat_tables(
-        [relations.schema.empty_table(), *inputs.of_files(RELATIONS, sorted(others)).values()]
-    )
-    is_edited = pc.is_in(relations.column(OWNER), value_set=pa.array(edited, pa.string()))
-    links = relinked(published, relations.filter(pc.invert(is_edited)), others)
-    impact = impact_of(refresh, links, _paths(published, relations, others))
+    others = sorted(owners - gone - ids_of(refresh.changes))
+    before = inputs.of_files(RELATIONS, others, COMPARED)
     inputs.put(RELATIONS, owners, relations)
+    impact = impact_of(refresh, before, inputs.of_files(RELATIONS, others))
     refresh.touched[RELATIONS] = owners
-    refresh.relinked = links
     redone = {
-        RELATIONS: Redone(
-            pa.concat_tables([relations.filter(is_edited), links.added]),
-            owners & edited,
-            picked=PickedRows("relation_id", links.removed.column("relation_id").combine_chunks(), others),
-        ),
+        RELATIONS: Redone(relations, owners),
         PROGRAMS: Redone(programs, gone | {each.file_id for each in emitted_files}),
     }
     diagnostics = [each.diagnostics for each in emitted_files if each.diagnostics is not None]
@@ -198,18 +183,6 @@ def _diagnostics(run: Run, refresh: Refresh, result: RefreshedRelations) -> Redo
     refresh.inputs.put(DIAGNOSTICS, owners, rows)
     refresh.touched[DIAGNOSTICS] = owners
     return Redone(rows, owners)
-
-
-def _paths(before: pa.Table, now: pa.Table, owners: frozenset[str]) -> dict[str, str]:
-    """Return the paths of files that have, or had, relations."""
-    paths = {
-        owner: path
-        for rows in (before, now)
-        for owner, path in zip(
-            *(to_python(rows.column(name).combine_chunks()) for name in (OWNER, "path")), strict=True
-        )
-    }
-    return {owner: paths[owner] for owner in sorted(owners)}
 
 
 def _place(rows: pa.Table) -> tuple[str, str, str]:

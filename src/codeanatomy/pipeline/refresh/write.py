@@ -25,7 +25,6 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.delta.write.owner_rows import PickedRows
 from codeanatomy.errors import FeedLost, NeedsSpark, StorageFailure
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.manifest import ChangeWindow
@@ -50,8 +49,6 @@ class Redone(Struct, frozen=True):
     is_copy: bool = False
     # Further rows, already written as data files.
     files: tuple[DataFile, ...] = ()
-    # Single rows of other files to remove; their replacements are in `rows`.
-    picked: PickedRows | None = None
 
 
 def replace_rows(run: Run, refresh: Refresh, step: str, redone: Mapping[str, Redone]) -> None:
@@ -81,8 +78,8 @@ def _replaced(run: Run, refresh: Refresh, step: str, name: str, redone: Redone) 
             sorted(redone.owners),
             run.commit(step, FIRST_SEQUENCE + refresh.number),
             by=table.owner or "repo_id",
+            repos=(refresh.repo_id,),
             shared_repos=(refresh.repo_id,) if redone.is_shared else (),
-            picked=redone.picked if redone.picked and redone.picked.owners else None,
         )
 
     try:
@@ -96,8 +93,7 @@ def _refuse_others(table: Table, redone: Redone) -> None:
     """Rows of a file that is not replaced would be there twice."""
     if table.owner is None:
         return
-    replaced = {*redone.owners, *(redone.picked.owners if redone.picked else ())}
-    others = set(pc.unique(redone.rows.column(table.owner)).to_pylist()) - replaced
+    others = set(pc.unique(redone.rows.column(table.owner)).to_pylist()) - set(redone.owners)
     if others - ({None} if redone.is_shared else set()):
         raise StorageFailure(
             f"rows of {table.name} belong to files that are not redone",
