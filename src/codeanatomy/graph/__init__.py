@@ -14,7 +14,6 @@
     types                 annotations, types, aliases, type parameters
     scip                  symbols and occurrences of a SCIP index
     external              modules and names outside of the repository
-    relation_inputs       the part of a file's relations that other rows than edges depend on
     merge                 merge what the files of a repository contribute to shared nodes and edges
 
 Tests: `tests/unit/graph`, `tests/spark/test_graph.py`.

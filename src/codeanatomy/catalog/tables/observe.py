@@ -247,7 +247,7 @@ REFRESH_IMPACT = Table(
             "reason",
             "string",
             "added, changed or removed; for a file that was not edited: resolved, lost, star_import, "
-            "import, class, value, moved, reference or witness.",
+            "import, class, value, reference or witness.",
             nullable=False,
         ),
         Column("name", "string", "One of the names whose target changed.", semantic_type="QName"),
