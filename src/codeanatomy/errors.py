@@ -221,6 +221,13 @@ class FeatureError(CodeAnatomyError):
     exit_code = EXIT_CONTRACT
 
 
+class KeyCollision(CodeAnatomyError):
+    """Two definitions have the same definition key, so their ids would be equal; nothing was published."""
+
+    code = "CA037"
+    exit_code = EXIT_CONTRACT
+
+
 class CommitConflict(CodeAnatomyError):
     """Conflicts with other writers used up all retries of a commit."""
 

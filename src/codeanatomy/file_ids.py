@@ -379,9 +379,12 @@ class DefinitionKeys:
     def __init__(self, repo_id: str, path: str, definitions: Columns) -> None:
         self._repo_id, self._path = repo_id, path
         self._definitions = definitions
+        # Keys made so far, by qualified path.
+        self.made: dict[str, str] = {}
 
     def _key(self, qualified: str) -> str:
-        return definition_key(self._repo_id, self._path, qualified)
+        key = self.made[qualified] = definition_key(self._repo_id, self._path, qualified)
+        return key
 
     def of_scopes(self, blocks: Columns) -> dict[str, str]:
         """Return the keys of scopes by their keys in the symbol table.

@@ -91,9 +91,15 @@ class Context:
         """The definition keys of the scopes in the symbol tables."""
         return self._definition_keys.of_scopes(self.file.list("symtable_files_v1", "blocks"))
 
-    @property
+    @cached_property
     def _definition_keys(self) -> DefinitionKeys:
         return DefinitionKeys(self.file.repo_id, self.file.path, self.definition_list)
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The definition keys that the facts listed so far use, by qualified path."""
+        packed = self.ids.packed
+        return {**dict(zip(packed.paths, packed.keys, strict=True)), **self._definition_keys.made}
 
     def cached(self, make: Callable[[Context], T]) -> T:
         """Return the result of a function for this file; it is called once."""

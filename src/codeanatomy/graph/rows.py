@@ -50,6 +50,8 @@ class GraphRows(NamedTuple):
 
     tables: dict[str, pa.RecordBatch]
     shared: dict[str, pa.RecordBatch]
+    # Definition keys of the file by qualified path.
+    keys: dict[str, str]
 
 
 class RowOwner(NamedTuple):
@@ -78,6 +80,7 @@ def file_rows(file: GraphFile, profile: Profile) -> GraphRows:
     return GraphRows(
         _rows(own, nodes, edges, RowOwner(file.repo_id, file.file_id, file.path)),
         _rows(shared, nodes, edges, RowOwner(file.repo_id, None, None)),
+        context.keys,
     )
 
 

@@ -12,6 +12,7 @@ packed_rows     rows packed by table in one frame, and their commits
 sorted_tables   tables sorted by executors as Arrow
 small_tables    several small tables written by one task
 caching         cache policies of the frames of steps
+key_collisions  definitions that share a key, refused before rows are committed
 scip_indexes    SCIP indexes of a run, cut into tasks
 type_checker    type checker reports of a run, cut into tasks
 refresh         the same steps for small changes, on local processes
