@@ -152,7 +152,7 @@ def load_settings(
     observe = _section("observe", ObserveOptions(), values)
     tables = tuple(_override(table, values) for table in catalog.TABLES)
     try:
-        check_catalog(tables)
+        check_catalog(tables, layout_is_free=True)
     except CatalogError as problem:
         changed = ", ".join(f"{key} ({sources[key]})" for key in values if key.startswith("tables."))
         raise ConfigError(

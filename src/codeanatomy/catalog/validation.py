@@ -199,7 +199,7 @@ def _layout(table: Table) -> Iterator[str]:
         return
     write = table.write
     clusters = [name for name in write.zorder_by if name not in write.partition_by]
-    if clusters[:1] != [REPOSITORY]:
+    if clusters[:1] != [REPOSITORY] and REPOSITORY not in write.partition_by:
         yield f"{REPOSITORY} is not its first cluster column"
     with_statistics = {"off": (), "explicit": write.stats_columns, "auto": write.zorder_by}
     known = {*write.partition_by, *with_statistics[write.stats_policy]}

@@ -6,8 +6,10 @@
 >>> [len(partition.files) for partition in partition_files(repositories, tasks=2)]
 [2, 2]
 
-Files are ordered by their id, which is a hash, so that a partition is a fair sample; partitions with the most
-bytes come first, so that no long one is left for the end. The division never changes the rows of a file.
+Files are ordered by repository and by their id, which is a hash, so that a partition is a fair sample of its
+repositories; partitions with the most bytes come first, so that no long one is left for the end. A chunk has
+files of one repository, so that chunks can be put in the order of the tables. The division never changes the
+rows of a file.
 
 Tests: `tests/unit/extract/test_partitions.py`.
 """
@@ -63,7 +65,7 @@ def partition_files(
     roots = [RepositoryRoot(each.repo_id, each.listing.kind, each.listing.root) for each in repositories]
     files = sorted(
         ((number, entry) for number, each in enumerate(repositories) for entry in each.listing.entries),
-        key=lambda file: file_id(roots[file[0]].repo_id, file[1].path),
+        key=lambda file: (roots[file[0]].repo_id, file_id(roots[file[0]].repo_id, file[1].path)),
     )
     total = sum(file_cost(entry) for _, entry in files)
     budget = min(max(total / (cores * PARTITIONS_PER_CORE), MIN_PARTITION_BYTES), MAX_PARTITION_BYTES)
@@ -78,12 +80,13 @@ def partition_files(
 
 
 def split_chunks(partition: FilePartition) -> Iterator[FilePartition]:
-    """Split a partition into chunks with rows that fit into memory."""
+    """Split a partition into chunks of one repository, with rows that fit into memory."""
     scale = TAR_SCALE if any(root.kind == "tar" for root in partition.roots) else 1
     files: list[tuple[int, Entry]] = []
     size = 0
     for file in partition.files:
-        if files and (size + file_cost(file[1]) > scale * CHUNK_BYTES or len(files) == scale * CHUNK_FILES):
+        full = size + file_cost(file[1]) > scale * CHUNK_BYTES or len(files) == scale * CHUNK_FILES
+        if files and (full or files[-1][0] != file[0]):
             yield FilePartition(partition.roots, files)
             files, size = [], 0
         files.append(file)

@@ -1,7 +1,7 @@
 """Build the rows of a type checker's report: one per checked file, and their failures.
 
 A report covers a whole repository; its files are divided into tasks like all files (`extract.partitions`), in
-the order of their ids, and each task reads the parts of the report that it needs.
+the order of repositories and ids, and each task reads the parts of the report that it needs.
 
     CheckerReport(root of requests, ".../report", ".../tree", "pyrefly 1.4.0, rules 1")
       requests/api.py -> call_graphs/requests.api:1003.json, ... -> a row of type_checker_files_v1
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,7 +66,8 @@ Modules: TypeAlias = Mapping[str, Sequence[ReportedModule]]
 def partition_reports(reports: Sequence[tuple[CheckerReport, Sequence[Entry]]]) -> list[TypesPartition]:
     """Divide the files of reports into tasks; each report is given with the files that were checked."""
     numbered = [(number, entry) for number, (_, entries) in enumerate(reports) for entry in entries]
-    numbered.sort(key=lambda file: file_id(reports[file[0]][0].root.repo_id, file[1].path))
+    names = [report.root.repo_id for report, _ in reports]
+    numbered.sort(key=lambda file: (names[file[0]], file_id(names[file[0]], file[1].path)))
     whole = TypesPartition([report for report, _ in reports], numbered)
     return list(_split(whole, PARTITION_BYTES)) if numbered else []
 
@@ -75,8 +78,11 @@ def failed_report(root: RepositoryRoot, *problems: Problem) -> TypesPartition:
 
 
 def report_chunks(partition: TypesPartition) -> Iterator[TypesPartition]:
-    """Split a partition into chunks with rows that fit into memory."""
-    return _split(partition, CHUNK_BYTES)
+    """Split a partition into chunks of one repository, with rows that fit into memory."""
+    for _, files in groupby(partition.files, key=itemgetter(0)):
+        yield from _split(structs.replace(partition, files=list(files)), CHUNK_BYTES)
+    if not partition.files:
+        yield partition
 
 
 def _split(partition: TypesPartition, size: int) -> Iterator[TypesPartition]:

@@ -84,7 +84,8 @@ class ChunkRequest(Struct, frozen=True, array_like=True):
 class PackedChunk(Struct, frozen=True, tag=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
-    # Chunks of files do not overlap, so this orders them.
+    # A chunk has files of one repository, and chunks do not overlap, so these two order them.
+    repo_id: str
     first_file_id: str
     streams: dict[str, bytes]
     counts: dict[str, dict[str, int]]
@@ -299,8 +300,8 @@ def _pack_chunk(
     enter(0, len(extractors) + 1)
     batches = table_batches(extract_tables(extractors), files)
     streams = {name: pack_rows(batch) for name, batch in batches.items()}
-    first = files[0][FILE].get("file_id") if files else None
-    return PackedChunk(first or "", streams, count_rows(files))
+    first = files[0][FILE] if files else {}
+    return PackedChunk(first.get("repo_id") or "", first.get("file_id") or "", streams, count_rows(files))
 
 
 def _extract_files(

@@ -123,9 +123,8 @@ def gather(
                 task = msgpack.decode(encoded.value[number], type=Task)
                 for packed in extract_task(task, extractors, options):
                     counters.add(packed)
-                    yield packed_row(
-                        packed.first_file_id, {name: packed.streams[name] for name in tables}, packed.counts
-                    )
+                    streams = {name: packed.streams[name] for name in tables}
+                    yield packed_row(packed.repo_id, packed.first_file_id, streams, packed.counts)
 
     tasks = spark.range(0, len(todo), 1, len(todo))
     return tasks.mapInArrow(run, packed_ddl(tables))

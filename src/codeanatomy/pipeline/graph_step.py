@@ -32,6 +32,7 @@ from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import file_tasks, input_rows, read_files, step_session
 from codeanatomy.pipeline.packed_rows import (
     PATH,
+    REPO,
     commit_all,
     packed_ddl,
     packed_row,
@@ -42,7 +43,6 @@ from codeanatomy.plan.steps import GRAPH
 
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
-REPO = "repo_id"
 
 
 def graph_stage(run: Run) -> None:
@@ -52,7 +52,7 @@ def graph_stage(run: Run) -> None:
     frame, done = graph_files(inputs, run.request.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
     with cache_frame(run, GRAPH, frame) as per_file, _kept(merge_repositories(per_file)) as shared:
-        gathered = per_file.drop(REPO).unionByName(shared)
+        gathered = per_file.unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
         with run.timed("graph_commit"):
             names = (*TABLES, *COPIES, SHARED)
@@ -88,12 +88,12 @@ def graph_files(
                 made = file_rows(file, profile)
                 streams, counts = _streams({**made.tables, SHARED: shared_row(file, made.shared)})
                 done.add(1)
-                keys = {PATH: file.path, REPO: file.repo_id}
-                yield packed_row(file.file_id, streams, {file.repo_id: counts}, **keys)
+                counted = {file.repo_id: counts}
+                yield packed_row(file.repo_id, file.file_id, streams, counted, **{PATH: file.path})
         finally:
             gc.enable()
 
-    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH, REPO)), done
+    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH)), done
 
 
 def merge_repositories(per_file: DataFrame) -> DataFrame:
@@ -105,7 +105,7 @@ def merge_repositories(per_file: DataFrame) -> DataFrame:
             batches_of_repo = (row for _, stream in files for row in unpack_rows(stream.as_buffer()))
             parts = (part for row in batches_of_repo for part in unpack_shared_rows(row))
             streams, counts = _streams({**merge_shared_rows(parts), SHARED: EMPTY_SHARED})
-            yield packed_row(None, streams, {repo_id: counts}, **{PATH: None})
+            yield packed_row(repo_id, None, streams, {repo_id: counts}, **{PATH: None})
 
     ordered = per_file.select(REPO, SHARED).repartition(REPO).sortWithinPartitions(REPO)
     return ordered.mapInArrow(merge, packed_ddl((*TABLES, SHARED), PATH))

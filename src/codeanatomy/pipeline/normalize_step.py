@@ -70,7 +70,7 @@ def gather(inputs: dict[str, DataFrame], partitions: int) -> tuple[DataFrame, Ac
                     done.add(1)
                 # Most files that are not read give no rows.
                 if any(counts.values()):
-                    yield packed_row(file.file_id, streams, {file.repo_id: counts})
+                    yield packed_row(file.repo_id, file.file_id, streams, {file.repo_id: counts})
         finally:
             gc.enable()
 

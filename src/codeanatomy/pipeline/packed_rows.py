@@ -1,7 +1,7 @@
 """Carry rows from Python steps to tables: a frame with one row per piece of work and one column per table.
 
-    first_file_id  ast_files_v1       libcst_files_v1    counts
-    file:-0aB...   <Arrow stream>     <Arrow stream>     [{requests, ast_files_v1, 18}, ...]
+    repo_id   first_file_id  ast_files_v1    libcst_files_v1  counts
+    requests  file:-0aB...   <Arrow stream>  <Arrow stream>   [{requests, ast_files_v1, 18}, ...]
 
 The frame is computed once, kept in Spark's cache on disk, and each table is then unpacked and committed from
 its own column, all of them at the same time. On a local lake the executors write the data files themselves
@@ -42,6 +42,7 @@ from codeanatomy.spark.metrics import operator_metrics
 from codeanatomy.spark.plan_columns import plan_columns
 from codeanatomy.spark.plans import plan_texts
 
+REPO = "repo_id"
 FIRST = "first_file_id"
 PATH = "path"
 COUNTS = "counts"
@@ -62,25 +63,25 @@ Counts: TypeAlias = Mapping[str, Mapping[str, int]]
 
 def packed_ddl(tables: Sequence[str], *keys: str) -> str:
     """Return the DDL of the frame; `keys` are further text columns that its rows can be ordered by."""
-    texts = (f"{name} string" for name in (FIRST, *keys))
+    texts = (f"{name} string" for name in (REPO, FIRST, *keys))
     return ", ".join((*texts, *(f"{name} binary" for name in tables), f"{COUNTS} {COUNTS_DDL}"))
 
 
 def packed_row(
-    first: str | None, streams: Mapping[str, bytes], counts: Counts, **keys: str | None
+    repo_id: str, first: str | None, streams: Mapping[str, bytes], counts: Counts, **keys: str | None
 ) -> pa.RecordBatch:
-    """Make a row of the frame."""
+    """Make a row of the frame: rows of a repository, sorted by file where there are several."""
     counted: list[dict[str, object]] = [
         {"repo_id": repo_id, "name": name, "count": count}
         for repo_id, named in counts.items()
         for name, count in named.items()
     ]
-    # Without a repository: bytes of the packed rows, which pieces of several repositories share.
+    # Without a repository: bytes of the packed rows.
     counted += [{"repo_id": None, "name": name, "count": len(stream)} for name, stream in streams.items()]
-    arrays = [pa.array([text], pa.string()) for text in (first, *keys.values())]
+    arrays = [pa.array([text], pa.string()) for text in (repo_id, first, *keys.values())]
     arrays += [pa.array([stream], pa.binary()) for stream in streams.values()]
     return pa.RecordBatch.from_arrays(
-        [*arrays, pa.array([counted], COUNTS_TYPE)], names=[FIRST, *keys, *streams, COUNTS]
+        [*arrays, pa.array([counted], COUNTS_TYPE)], names=[REPO, FIRST, *keys, *streams, COUNTS]
     )
 
 
@@ -227,34 +228,38 @@ def _with(table: Table, rows: pa.RecordBatch, constants: Mapping[str, str]) -> p
 
 def _part(run: Run, gathered: DataFrame, name: str, column: str, packed_bytes: int) -> PackedTable:
     table = run.store.table(name)
-    key = frame_order(table)
-    in_frame = key if key in gathered.columns else None
+    keys = frame_order(table)
+    in_frame = keys if set(keys) <= set(gathered.columns) else ()
     return PackedTable(table, run.store.location(name), column, in_frame, packed_bytes)
 
 
 def _files(gathered: DataFrame, part: PackedTable) -> list[DataFile]:
     """Write the files of a table, one task per file."""
     table, size = part.table, part.packed_bytes // PACKED_BYTES_PER_FILE_BYTE
-    if part.key is not None:
-        return write_ordered(gathered, part.column, table, part.folder, size, part.key)
+    if part.keys:
+        return write_ordered(gathered, part.column, table, part.folder, size, part.keys)
     is_copy = part.column != table.name
     return write_sorted(gathered.select(part.column), table, part.folder, size, is_copy=is_copy)
 
 
-def frame_order(table: Table) -> str | None:
-    """Return the frame key that orders a table's rows within partitions; None if no key does."""
-    clusters = (name for name in table.ordering if name not in table.write.partition_by)
-    return {table.owner: FIRST, "file_id": FIRST, "path": PATH}.get(next(clusters, None))
+def frame_order(table: Table) -> tuple[str, ...]:
+    """Return the frame keys that order a table's rows within partitions: repository and file, or none."""
+    by_file = {table.owner: FIRST, "file_id": FIRST, "path": PATH}
+    match [name for name in table.ordering if name not in table.write.partition_by]:
+        case ["repo_id", file, *_] if file in by_file:
+            return REPO, by_file[file]
+        case _:
+            return ()
 
 
 def write_ordered(
-    gathered: DataFrame, column: str, table: Table, folder: str, size: int, key: str
+    gathered: DataFrame, column: str, table: Table, folder: str, size: int, keys: Sequence[str]
 ) -> list[DataFile]:
-    """Write the rows of a table as data files in the order of a frame key, where they are unpacked."""
-    keys = tuple(dict.fromkeys((key, FIRST)))
-    packed = gathered.select(*keys, column)
+    """Write the rows of a table as data files in the order of frame keys, where they are unpacked."""
+    order = tuple(dict.fromkeys((*keys, FIRST)))
+    packed = gathered.select(*order, column)
     files = math.ceil(size / table.write.target_file_size)
-    cut = packed.repartitionByRange(files, key) if files > 1 else packed.coalesce(1)
+    cut = packed.repartitionByRange(files, *keys) if files > 1 else packed.coalesce(1)
 
     def write(batches: Batches) -> list[DataFile]:
         streams = (stream for batch in batches for stream in batch.column(0))
@@ -262,7 +267,7 @@ def write_ordered(
             folder, table, (rows for stream in streams for rows in unpack_rows(stream.as_buffer()))
         )
 
-    return write_on_executors(cut.sortWithinPartitions(*keys).select(column), write)
+    return write_on_executors(cut.sortWithinPartitions(*order).select(column), write)
 
 
 def commit_all(run: Run, step: str, commits: Mapping[str, Callable[[], Committed]]) -> None:

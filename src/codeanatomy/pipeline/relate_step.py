@@ -113,7 +113,7 @@ def solved(programs: DataFrame, repositories: int) -> DataFrame:
                     made = {**related.tables(), PROGRAMS: program_row(program, related.digest())}
                     counts = {name: rows.num_rows for name, rows in made.items()}
                     streams = {name: pack_rows(made[name]) for name in (*TABLES, PROGRAMS)}
-                    yield packed_row(program.file_id, streams, {program.repo_id: counts})
+                    yield packed_row(program.repo_id, program.file_id, streams, {program.repo_id: counts})
                 gc.collect()
         finally:
             gc.enable()

@@ -40,8 +40,8 @@ class PackedTable(Struct, frozen=True):
     folder: str
     # Column of the frame.
     column: str
-    # Column of the frame whose order is the order of the table; None: the rows have to be sorted.
-    key: str | None
+    # Columns of the frame whose order is the order of the table; none: the rows have to be sorted.
+    keys: tuple[str, ...]
     packed_bytes: int
 
 
@@ -85,7 +85,7 @@ def _of(once: Once, name: str) -> list[DataFile]:
 
 def write_together(gathered: DataFrame, parts: Sequence[PackedTable]) -> Files:
     """Write the rows of several tables as data files in one task."""
-    keys = [name for name in gathered.columns if any(name == part.key for part in parts)]
+    keys = [name for name in gathered.columns if any(name in part.keys for part in parts)]
     columns = list(dict.fromkeys((*keys, *(part.column for part in parts))))
 
     def write(batches: Batches) -> Batches:
@@ -108,12 +108,11 @@ def write_together(gathered: DataFrame, parts: Sequence[PackedTable]) -> Files:
 
 def _rows(part: PackedTable, rows: Sequence[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table in its order."""
-    key = part.key
-    if key is None:
+    if not part.keys:
         yield from in_order(sort_keys(part.table), _unpacked(part.column, rows))
         return
     # Null comes first, as Spark has it.
-    ordered = sorted(rows, key=lambda row: (row[key].is_valid, row[key].as_py() or ""))
+    ordered = sorted(rows, key=lambda row: [(row[key].is_valid, row[key].as_py() or "") for key in part.keys])
     yield from _unpacked(part.column, ordered)
 
 

@@ -11,19 +11,19 @@ Tests: `tests/unit/query/test_ask.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.errors import MAX_NAME_CHARS, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.answers import MAX_DEPTH, Answer, Coverage, Freshness, Symbol, check_limit
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.engines.statements import Reader
+from codeanatomy.query.engines.statements import Reader, RepositoryReader
 from codeanatomy.query.status.freshness import source_freshness
 from codeanatomy.query.symbols import is_text, resolve, with_binding_lines
 from codeanatomy.query.verbs.result import VerbResult
@@ -117,18 +117,32 @@ def resolve_request(
     if declared.of_repository:
         options["repo_id"] = repo_id
     _check_name_count(declared, names)
+    of_one = () if repo_id is None else (repo_id,)
     if declared.takes in ("nothing", "text"):
-        return ResolvedRequest((), function(reader, *names, **options))
+        return ResolvedRequest((), _in_repositories(reader, of_one, function, *names, **options))
     if declared.takes == "edge" and len(names) == 1:
-        return ResolvedRequest((), function(reader, edge_id=names[0], **options))
+        result = _in_repositories(reader, of_one, function, edge_id=names[0], **options)
+        return ResolvedRequest((), result)
     symbols = tuple(with_binding_lines(reader, _resolve_names(reader, names, repo_id)))
     if declared.takes == "symbols":
         return _resolve_symbols_or_diff(reader, function, symbols, repo_id, options)
     if declared.takes == "place":
         return ResolvedRequest(symbols, function(reader, symbol=next(iter(symbols), None), **options))
+    of_symbols = {symbol.repo_id for symbol in symbols}
     if declared.takes == "edge":
-        return ResolvedRequest(symbols, function(reader, start=symbols[0], end=symbols[1], **options))
-    return ResolvedRequest(symbols, function(reader, *symbols, **options))
+        start, end = symbols
+        result = _in_repositories(reader, of_symbols, function, start=start, end=end, **options)
+        return ResolvedRequest(symbols, result)
+    return ResolvedRequest(symbols, _in_repositories(reader, of_symbols, function, *symbols, **options))
+
+
+def _in_repositories(
+    reader: Reader, repo_ids: Collection[str], function: Callable[..., VerbResult], *args: Any, **options: Any
+) -> VerbResult:
+    """Run the function of a verb over some repositories, or over all if none is named."""
+    of_some = RepositoryReader(reader, repo_ids or reader.snapshot.repositories)
+    result = function(of_some, *args, **options)
+    return structs.replace(result, query=of_some.query(result.query))
 
 
 def _resolve_names(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Symbol]:
@@ -162,7 +176,8 @@ def _resolve_symbols_or_diff(
     if diff is not None and symbols:
         raise UsageError("impact takes symbols or --diff, not both", "leave out the symbols or --diff")
     if diff is None:
-        return ResolvedRequest(symbols, function(reader, symbols, **options))
+        of_symbols = {symbol.repo_id for symbol in symbols}
+        return ResolvedRequest(symbols, _in_repositories(reader, of_symbols, function, symbols, **options))
     from codeanatomy.query.diff.changed_definitions import changed_symbols
 
     repositories = reader.snapshot.select_repositories(repo_id)
@@ -181,7 +196,8 @@ def _resolve_symbols_or_diff(
     names = [symbol.symbol for symbol in changes.symbols]
     more = f" and {len(names) - MAX_NAMES_SHOWN:,} more" if len(names) > MAX_NAMES_SHOWN else ""
     listed = (f"changed: {', '.join(names[:MAX_NAMES_SHOWN])}{more}",) if names else ()
-    result = function(reader, changes.symbols, notes=(*changes.notes, *listed), **options)
+    options["notes"] = (*changes.notes, *listed)
+    result = _in_repositories(reader, (name,), function, changes.symbols, **options)
     return ResolvedRequest(changes.symbols, result)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -29,7 +29,16 @@ from msgspec import structs
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, Within, edges, nodes
+from codeanatomy.query.engines.statements import (
+    Query,
+    Reader,
+    Row,
+    Slice,
+    Within,
+    edges,
+    nodes,
+    of_repository,
+)
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS
 
 # Kinds of nodes that a name can be resolved to; of a symbol with several nodes the first kind is reported.
@@ -65,7 +74,7 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
     """Return the symbols that a name may mean: all matches of the first rule that has any."""
     name = normalize_name(typed)
     if NODE_ID.fullmatch(name):
-        return _symbols(_by_ids(reader, [name], repo_id), "id")
+        return _symbols(_by_ids(reader, [name], () if repo_id is None else (repo_id,)), "id")
     if at_place := _by_place(reader, name, repo_id):
         return at_place
     rows = _by_name(reader, name, repo_id)
@@ -186,9 +195,10 @@ def _by_name(reader: Reader, name: str, repo_id: str | None) -> list[Row]:
     return reader.rows(query)
 
 
-def _by_ids(reader: Reader, ids: Sequence[str], repo_id: str | None = None) -> list[Row]:
-    query = Query(f"SELECT {FIELDS} FROM n", {"n": nodes(KINDS, repo_id, node_id=ids)})
-    return reader.rows(query)
+def _by_ids(reader: Reader, ids: Sequence[str], repo_ids: Collection[str] = ()) -> list[Row]:
+    of_some = {"repo_id": repo_ids} if repo_ids else {}
+    wanted = Slice("cpg_nodes", node_kind=KINDS, node_id=ids, **of_some)
+    return reader.rows(Query(f"SELECT {FIELDS} FROM n", {"n": wanted}))
 
 
 def _by_place(reader: Reader, name: str, repo_id: str | None) -> list[Symbol]:
@@ -253,19 +263,31 @@ def _line_start(reader: Reader, repo_id: str, path: str, file_id: str, line: int
 def _follow_imports(reader: Reader, rows: Sequence[Row]) -> list[Symbol]:
     """Return the symbols that imported names refer to."""
     bindings = [row[7] for row in rows if row[1] == "import"]
+    repo_ids = {row[6] for row in rows}
     if not bindings:
         return []
     aliases = Query(
         "SELECT e.src_node_id FROM e",
-        {"e": Slice("cpg_edges_by_dst", dst_node_id=bindings, edge_kind=("DEFINES_BINDING",))},
+        {
+            "e": Slice(
+                "cpg_edges_by_dst", repo_id=repo_ids, dst_node_id=bindings, edge_kind=("DEFINES_BINDING",)
+            )
+        },
     )
     sources = [row[0] for row in reader.rows(aliases)]
     targets = Query(
         "SELECT e.dst_node_id FROM e",
-        {"e": Slice("cpg_edges_by_src", src_node_id=sources, edge_kind=("IMPORTS_NAME", "IMPORTS_MODULE"))},
+        {
+            "e": Slice(
+                "cpg_edges_by_src",
+                repo_id=repo_ids,
+                src_node_id=sources,
+                edge_kind=("IMPORTS_NAME", "IMPORTS_MODULE"),
+            )
+        },
     )
     ids = [row[0] for row in reader.rows(targets)] if sources else []
-    imported = _by_ids(reader, ids)
+    imported = _by_ids(reader, ids, repo_ids)
     # `from pkg import name` has an edge to the module too; the name itself is more specific.
     named = [row for row in imported if row[0] not in ("MODULE", "PACKAGE", "EXTERNAL_MODULE")]
     return _symbols(named or imported, "re-export")
@@ -276,7 +298,14 @@ def _assigned_imports(reader: Reader, rows: Sequence[Row]) -> list[Row]:
     bindings = [row[7] for row in rows if row[1] == "import"]
     query = Query(
         "SELECT DISTINCT e.dst_node_id FROM e",
-        {"e": Slice("cpg_edges_by_dst", dst_node_id=bindings, edge_kind=("WRITES",))},
+        {
+            "e": Slice(
+                "cpg_edges_by_dst",
+                repo_id={row[6] for row in rows},
+                dst_node_id=bindings,
+                edge_kind=("WRITES",),
+            )
+        },
     )
     written = {row[0] for row in reader.rows(query)} if bindings else set()
     return [row for row in rows if row[7] in written]
@@ -333,7 +362,9 @@ def _inherited_member(reader: Reader, symbol: Symbol, member: str) -> list[Symbo
         return Query(
             "SELECT DISTINCT n.node_id, n.qualname FROM e JOIN n ON n.node_id = e.dst_node_id",
             {
-                "e": Slice("cpg_edges_by_src", src_node_id=level, edge_kind=("INHERITS",)),
+                "e": of_repository(
+                    "cpg_edges_by_src", symbol.repo_id, src_node_id=level, edge_kind=("INHERITS",)
+                ),
                 "n": nodes(("CLASS",), symbol.repo_id),
             },
         )
@@ -393,7 +424,14 @@ def with_binding_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol
         return list(symbols)
     query = Query(
         f"SELECT e.dst_node_id, e.path, {FIRST_LINE} FROM e GROUP BY 1, 2",
-        {"e": Slice("cpg_edges_by_dst", dst_node_id=ids, edge_kind=("DEFINES_BINDING",))},
+        {
+            "e": Slice(
+                "cpg_edges_by_dst",
+                repo_id={each.repo_id for each in symbols},
+                dst_node_id=ids,
+                edge_kind=("DEFINES_BINDING",),
+            )
+        },
     )
     lines = {(node, path): line for node, path, line in reader.rows(query)}
     return [structs.replace(each, line=each.line or lines.get((each.ids[0], each.path))) for each in symbols]

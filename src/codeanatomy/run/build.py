@@ -426,10 +426,10 @@ def _roll_back(run: Run) -> None:
 def _add_refreshes(run: Run) -> None:
     """Add the repositories that are refreshed, with their published tables as inputs."""
     for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
-        inputs = Inputs(run.store.root, run.pins, run.observed)
+        inputs = Inputs(run.store.root, repo_id, run.pins, run.observed)
         run.refreshes[repo_id] = Refresh(repo_id, number, changes, inputs)
         if repo_id in run.refreshed_in(RELATE):
-            inputs.read_ahead(PROGRAMS, repo_id)
+            inputs.read_ahead(PROGRAMS)
 
 
 def _restore_progress(run: Run, lease: Lease) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from codeanatomy.catalog.spec import (
     Constraint,
     DeltaSchemaPolicy,
     DeltaWritePolicy,
+    DerivedColumn,
     ForeignKey,
     SemanticType,
     Table,
@@ -26,82 +28,117 @@ from codeanatomy.errors import CatalogError, UnknownName
 
 # table: partition, cluster, stats, target MB. The requirement, as they must be.
 LAYOUT = {
-    "repo_files_v1": ("", "file_id path", "file_id path file_sha256 size_bytes mtime_ns", 128),
-    "repo_file_blobs_v1": ("", "file_id path", "file_id path file_sha256 size_bytes mtime_ns", 128),
-    "file_line_index_v1": ("", "file_id line_no", "file_id path line_no line_start_byte line_end_byte", 128),
-    "ast_files_v1": ("", "file_id path", "file_id path", 128),
-    "libcst_files_v1": ("", "file_id path", "file_id path", 128),
-    "tree_sitter_files_v1": ("", "file_id path", "file_id path", 128),
-    "bytecode_files_v1": ("", "file_id path", "file_id path", 128),
-    "symtable_files_v1": ("", "file_id path", "file_id path", 128),
-    "scip_index_v1": ("", "index_path", "index_id index_path", 128),
-    "type_checker_files_v1": ("", "file_id path", "file_id path", 128),
+    "repo_files_v1": (
+        "",
+        "repo_id file_id path",
+        "repo_id file_id path file_sha256 size_bytes mtime_ns",
+        128,
+    ),
+    "repo_file_blobs_v1": (
+        "",
+        "repo_id file_id path",
+        "repo_id file_id path file_sha256 size_bytes mtime_ns",
+        128,
+    ),
+    "file_line_index_v1": (
+        "",
+        "repo_id file_id line_no",
+        "repo_id file_id path line_no line_start_byte line_end_byte",
+        128,
+    ),
+    "ast_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
+    "libcst_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
+    "tree_sitter_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
+    "bytecode_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
+    "symtable_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
+    "scip_index_v1": ("", "repo_id index_path file_id", "repo_id file_id index_id index_path", 128),
+    "type_checker_files_v1": ("", "repo_id file_id path", "repo_id file_id path", 128),
     "normalize_evidence_v1": (
         "",
-        "file_id dataset_name evidence_key",
-        "file_id dataset_name evidence_family evidence_key timestamp_ms",
+        "repo_id file_id dataset_name evidence_key",
+        "repo_id file_id dataset_name evidence_family evidence_key timestamp_ms",
         128,
     ),
     "type_exprs_norm_v1": (
         "",
-        "file_id bstart bend expr_id",
-        "file_id path expr_id expr_kind bstart bend",
+        "repo_id file_id bstart bend expr_id",
+        "repo_id file_id path expr_id expr_kind bstart bend",
         256,
     ),
-    "type_nodes_v1": ("", "file_id bstart bend type_id", "file_id path type_id type_kind type_name", 256),
+    "type_nodes_v1": (
+        "",
+        "repo_id file_id bstart bend type_id",
+        "repo_id file_id path type_id type_kind type_name",
+        256,
+    ),
     "py_bc_blocks_norm_v1": (
         "",
-        "file_id code_unit_id bc_offset_start bc_block_id",
-        "file_id code_unit_id bc_block_id bc_offset_start bc_offset_end",
+        "repo_id file_id code_unit_id bc_offset_start bc_block_id",
+        "repo_id file_id code_unit_id bc_block_id bc_offset_start bc_offset_end",
         256,
     ),
     "py_bc_cfg_edges_norm_v1": (
         "",
-        "file_id code_unit_id bc_src_block_id bc_dst_block_id",
-        "file_id code_unit_id bc_edge_id bc_edge_kind bc_src_block_id bc_dst_block_id",
+        "repo_id file_id code_unit_id bc_src_block_id bc_dst_block_id",
+        "repo_id file_id code_unit_id bc_edge_id bc_edge_kind bc_src_block_id bc_dst_block_id",
         256,
     ),
     "py_bc_def_use_events_v1": (
         "",
-        "file_id code_unit_id bc_block_id bc_event_offset",
-        "file_id code_unit_id bc_event_id bc_event_kind bc_block_id bc_var_name",
+        "repo_id file_id code_unit_id bc_block_id bc_event_offset",
+        "repo_id file_id code_unit_id bc_event_id bc_event_kind bc_block_id bc_var_name",
         256,
     ),
     "py_bc_reaches_v1": (
         "",
-        "file_id code_unit_id bc_use_event_id bc_def_event_id",
-        "file_id code_unit_id bc_reach_id bc_reach_kind bc_use_event_id bc_def_event_id",
+        "repo_id file_id code_unit_id bc_use_event_id bc_def_event_id",
+        "repo_id file_id code_unit_id bc_reach_id bc_reach_kind bc_use_event_id bc_def_event_id",
         256,
     ),
     "span_errors_v1": (
         "",
-        "file_id bstart bend span_error_kind",
-        "file_id span_error_id span_error_kind bstart bend",
+        "repo_id file_id bstart bend span_error_kind",
+        "repo_id file_id span_error_id span_error_kind bstart bend",
         128,
     ),
     "diagnostics_norm_v1": (
         "",
-        "file_id diag_line_start diag_col_start diag_id",
-        "file_id diag_id diag_kind diag_severity diag_code diag_line_start diag_line_end",
+        "repo_id file_id diag_line_start diag_col_start diag_id",
+        "repo_id file_id diag_id diag_kind diag_severity diag_code diag_line_start diag_line_end",
         128,
     ),
-    "relations_v1": ("", "owner_file_id src_id", "owner_file_id relation_kind src_id dst_id", 256),
-    "cpg_nodes": ("node_kind", "file_id bstart node_id", "file_id path node_id node_kind bstart bend", 256),
+    "relations_v1": (
+        "",
+        "repo_id owner_file_id src_id",
+        "repo_id owner_file_id relation_kind src_id dst_id",
+        256,
+    ),
+    "cpg_nodes": (
+        "node_kind",
+        "repo_id file_id bstart node_id",
+        "repo_id owner_file_id file_id path node_id node_kind bstart bend",
+        256,
+    ),
     "cpg_edges": (
         "edge_kind",
-        "path bstart src_node_id dst_node_id",
-        "path edge_id edge_kind src_node_id dst_node_id bstart bend owner_file_id",
+        "repo_id path bstart src_node_id dst_node_id",
+        "repo_id owner_file_id path edge_kind src_node_id dst_node_id bstart bend",
         256,
     ),
     "cpg_props": (
         "entity_kind",
-        "entity_kind prop_key entity_id",
-        "entity_kind entity_id prop_key node_kind owner_file_id",
+        "repo_id entity_kind prop_key entity_id",
+        "repo_id owner_file_id entity_kind entity_id prop_key node_kind",
         256,
     ),
-    "cpg_props_map": ("", "entity_kind entity_id", "entity_kind entity_id node_kind", 128),
-    "cpg_edges_by_src": ("", "src_node_id", "src_node_id", 128),
-    "cpg_edges_by_dst": ("", "dst_node_id", "dst_node_id", 128),
+    "cpg_props_map": (
+        "",
+        "repo_id entity_kind entity_id",
+        "repo_id owner_file_id entity_kind entity_id node_kind",
+        128,
+    ),
+    "cpg_edges_by_src": ("", "repo_id src_node_id", "repo_id owner_file_id src_node_id", 128),
+    "cpg_edges_by_dst": ("", "repo_id dst_node_id", "repo_id owner_file_id dst_node_id", 128),
     "extract_error_artifacts": (
         "",
         "run_id extractor_name path",
@@ -168,6 +205,10 @@ def with_constraint(name: str, expression: str, doc: str) -> Table:
 
 def with_bloom(column: str) -> Table:
     return with_policy(writer=WriterProperties(bloom_filters=(BloomFilter(column),)))
+
+
+def with_derived(name: str, expression: str, *inputs: str) -> Table:
+    return replace(FILES, derived=(DerivedColumn(Column(name, "string", "Made."), expression, inputs),))
 
 
 def with_dictionary_off(column: str) -> Table:
@@ -249,7 +290,30 @@ BROKEN = {
     ),
     "no primary key": (replace(FILES, primary_key=()), "files: it has no primary key"),
     "primary key unknown": (replace(FILES, primary_key=("kind",)), "primary key kind is not a column"),
-    "primary key nullable": (replace(FILES, primary_key=("size",)), "primary key size is nullable"),
+    "primary key nullable": (
+        replace(FILES, primary_key=("size",)),
+        "files: every column of its primary key is nullable",
+    ),
+    "derived column stored": (
+        with_derived("size", "file_id", "file_id"),
+        "derived column size is stored, too",
+    ),
+    "derived column doc": (
+        replace(FILES, derived=(DerivedColumn(Column("id", "string", " "), "file_id", ("file_id",)),)),
+        "column id has no doc",
+    ),
+    "derived column input": (
+        with_derived("id", "name", "name"),
+        "derived column id is made of name, which is not a column",
+    ),
+    "derived column undeclared input": (
+        with_derived("id", "concat(file_id, 'kind', size)", "file_id"),
+        "derived column id: size is not among its inputs",
+    ),
+    "derived column unused input": (
+        with_derived("id", "file_id", "file_id", "size"),
+        "derived column id: size is not in its expression",
+    ),
     "owner unknown": (replace(FILES, owner="owner_id"), "owner owner_id is not a column"),
     "foreign key column": (with_key(("kind",), "files", ("file_id",)), "(kind): kind is not a column"),
     "foreign key table": (with_key(("file_id",), "file", ("file_id",)), "(file_id): unknown table file"),
@@ -343,6 +407,40 @@ def test_an_id_may_stand_where_a_wider_one_is_declared() -> None:
     check_catalog((FILES, wide, with_key(("file_id",), "entities", ("node_id",))))
 
 
+OWNED = replace(
+    FILES,
+    columns=(Column("repo_id", "string", "Its repository.", nullable=False), *FILES.columns),
+    write=DeltaWritePolicy(
+        zorder_by=("repo_id", "file_id"), stats_policy="explicit", stats_columns=("file_id", "repo_id")
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({"zorder_by": ("file_id", "repo_id")}, ["repo_id is not its first cluster column"]),
+        ({"zorder_by": ()}, ["repo_id is not its first cluster column"]),
+        ({"stats_columns": ("file_id",)}, ["repo_id has no statistics"]),
+        ({"stats_columns": ("repo_id", "size")}, ["file_id has no statistics"]),
+        ({"stats_policy": "off"}, ["repo_id has no statistics", "file_id has no statistics"]),
+        ({"stats_policy": "auto"}, []),
+        ({"stats_policy": "auto", "zorder_by": ("repo_id",)}, ["file_id has no statistics"]),
+        ({"partition_by": ("file_id",), "stats_columns": ("repo_id",)}, []),
+        ({"partition_by": ("repo_id",), "zorder_by": ("repo_id", "file_id")}, []),
+    ],
+)
+def test_rows_are_laid_out_by_repository_and_owner(changes: dict[str, Any], problems: list[str]) -> None:
+    table = replace(OWNED, write=replace(OWNED.write, **changes))
+    if problems:
+        assert problems_of(table).splitlines()[1:-1] == [f"  files: {problem}" for problem in problems]
+    else:
+        check_catalog((table,))
+    # A user may lay out rows in another way, and tables of runs have no repository.
+    check_catalog((table,), layout_is_free=True)
+    check_catalog((replace(table, stage="observe"),))
+
+
 def test_the_feature_alone_means_column_mapping_by_name() -> None:
     check_catalog((with_policy(enable_features=("column_mapping",)),))
 
@@ -367,7 +465,7 @@ def test_hot_ids_of_the_graph_have_bloom_filters() -> None:
     blooms = {t.name: {b.column for b in t.write.writer.bloom_filters} for t in TABLES if t.stage == "graph"}
     assert blooms == {
         "cpg_nodes": {"node_id"},
-        "cpg_edges": {"edge_id", "src_node_id", "dst_node_id"},
+        "cpg_edges": {"src_node_id", "dst_node_id"},
         "cpg_props": {"entity_id"},
         "cpg_props_map": {"entity_id"},
         "cpg_edges_by_src": {"src_node_id"},

@@ -9,8 +9,9 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.extract.file_rows import FAILURES, file_id
+from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
 from support.edits import write_tree
 from support.light_builds import clean_lake, refreshed
@@ -32,7 +33,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tree(work / "other", TREE)
     sources = {"r": work / "one", "other": work / "other"}
     clean_lake(work / "lake", sources)
-    write_tree(work / "one", TREE | {"b.py": TREE["b.py"].replace(b"1", b"1000")})
+    write_tree(work / "one", TREE | {"b.py": TREE["b.py"].replace(b"1", b"len([1])")})
     refreshed(work / "lake", sources)
     return work / "lake"
 
@@ -43,7 +44,7 @@ def pins(lake: Path) -> dict[str, int]:
 
 @pytest.fixture
 def inputs(lake: Path) -> Inputs:
-    return Inputs(str(lake), pins(lake))
+    return Inputs(str(lake), "r", pins(lake))
 
 
 def published(lake: Path, name: str, owner: str | None, repo_id: str = "r") -> list[str]:
@@ -71,14 +72,14 @@ def test_rows_that_left_by_a_vector_are_not_read(lake: Path, inputs: Inputs) -> 
     files = Snapshot.open(str(lake)).files(NODES)
     assert any(file.vector is not None for file in files)
     assert keys(NODES, inputs.of_files(NODES, [B])[B]) == published(lake, NODES, B)
-    assert keys(NODES, inputs.all_files(NODES, "r")) == sorted(
+    assert keys(NODES, inputs.all_files(NODES)) == sorted(
         key for owner in (A, B, C) for key in published(lake, NODES, owner)
     )
 
 
 def test_an_older_version_is_read_as_it_was(lake: Path) -> None:
     now = pins(lake)
-    before = Inputs(str(lake), now | {NODES: now[NODES] - 1})
+    before = Inputs(str(lake), "r", now | {NODES: now[NODES] - 1})
     assert keys(NODES, before.of_files(NODES, [B])[B]) != published(lake, NODES, B)
     assert keys(NODES, before.of_files(NODES, [A])[A]) == published(lake, NODES, A)
 
@@ -88,10 +89,12 @@ def test_a_file_without_rows_is_not_among_the_answers(inputs: Inputs) -> None:
     assert inputs.of_files(RELATIONS, []) == {}
 
 
-def test_a_name_is_not_taken_for_sql(inputs: Inputs) -> None:
+def test_a_name_is_not_taken_for_sql(lake: Path, inputs: Inputs) -> None:
     assert inputs.of_files(RELATIONS, ["it's", "' OR TRUE --"]) == {}
-    assert inputs.all_files(RELATIONS, "' OR TRUE --").num_rows == 0
-    assert inputs.unowned(NODES, "it's").num_rows == 0
+    for repo_id in ("' OR TRUE --", "it's"):
+        odd = Inputs(str(lake), repo_id, pins(lake))
+        assert odd.all_files(RELATIONS).num_rows == 0
+        assert odd.unowned(NODES).num_rows == 0
 
 
 def test_only_the_columns_that_are_asked_for_are_read(inputs: Inputs) -> None:
@@ -106,7 +109,7 @@ def test_what_was_made_since_takes_the_place_of_what_is_published(lake: Path, in
     assert keys(NODES, found[B]) == keys(NODES, rows)
     assert C not in found
     assert keys(NODES, found[A]) == published(lake, NODES, A)
-    everything = inputs.all_files(NODES, "r")
+    everything = inputs.all_files(NODES)
     assert keys(NODES, everything) == sorted(keys(NODES, rows) + published(lake, NODES, A))
     # Of the other tables, nothing is new.
     assert B in inputs.of_files(RELATIONS, [B])
@@ -121,33 +124,35 @@ def test_a_file_can_be_made_again(lake: Path, inputs: Inputs) -> None:
 
 
 def test_rows_of_the_repository_as_a_whole(lake: Path, inputs: Inputs) -> None:
-    before = inputs.unowned(NODES, "r")
+    before = inputs.unowned(NODES)
     assert keys(NODES, before) == published(lake, NODES, None) != []
-    assert keys(NODES, inputs.unowned(NODES, "other")) == published(lake, NODES, None, "other") != []
+    other = Inputs(str(lake), "other", pins(lake))
+    assert keys(NODES, other.unowned(NODES)) == published(lake, NODES, None, "other") != []
     inputs.put(NODES, [A], before.slice(0, 0))
-    assert keys(NODES, inputs.unowned(NODES, "r")) == keys(NODES, before)
+    assert keys(NODES, inputs.unowned(NODES)) == keys(NODES, before)
     inputs.put(NODES, [A], before.slice(0, 1), is_shared=True)
-    assert keys(NODES, inputs.unowned(NODES, "r")) == keys(NODES, before.slice(0, 1))
-    assert keys(NODES, inputs.unowned(NODES, "r", published=True)) == keys(NODES, before)
+    assert keys(NODES, inputs.unowned(NODES)) == keys(NODES, before.slice(0, 1))
+    assert keys(NODES, inputs.unowned(NODES, published=True)) == keys(NODES, before)
     # They are rows of no file.
     assert inputs.of_files(NODES, [A]) == {}
-    assert set(inputs.all_files(NODES, "r").column("owner_file_id").to_pylist()) == {B, C}
+    assert set(inputs.all_files(NODES).column("owner_file_id").to_pylist()) == {B, C}
 
 
 def test_rows_of_a_table_without_a_version_are_none(lake: Path) -> None:
-    nothing = Inputs(str(lake), {})
+    nothing = Inputs(str(lake), "r", {})
     for name in (NODES, FAILURES, PROGRAMS):
-        assert nothing.where(name, {"repo_id": "r"}).schema.equals(arrow_schema(catalog.table(name)))
-    assert nothing.all_files(NODES, "r").num_rows == 0
-    assert nothing.unowned(NODES, "r").num_rows == 0
+        assert nothing.where(name, {}).schema.equals(arrow_schema(catalog.table(name)))
+    assert nothing.all_files(NODES).num_rows == 0
+    assert nothing.unowned(NODES).num_rows == 0
     assert nothing.of_files(NODES, [A]) == {}
 
 
 def test_failures_of_a_run(lake: Path, inputs: Inputs) -> None:
     run_id = Snapshot.open(str(lake)).repositories["r"].extract_run_id
-    found = inputs.where(FAILURES, {"run_id": run_id, "repo_id": "r"})
+    found = inputs.where(FAILURES, {"run_id": run_id})
     assert set(found.column("path").to_pylist()) == {"c.py"}
-    assert inputs.where(FAILURES, {"run_id": run_id, "repo_id": "other"}).num_rows == 0
+    assert inputs.where(FAILURES, {"run_id": run_id, "path": "a.py"}).num_rows == 0
+    assert Inputs(str(lake), "nobody", pins(lake)).where(FAILURES, {"run_id": run_id}).num_rows == 0
 
 
 def test_a_table_whose_rows_have_no_owner_is_refused(inputs: Inputs) -> None:

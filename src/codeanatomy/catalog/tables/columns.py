@@ -44,9 +44,9 @@ ROW_GROUP_FILES = 32
 # Layout of the tables of extractors, with one row per file.
 ONE_ROW_PER_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
-    zorder_by=("file_id", "path"),
+    zorder_by=("repo_id", "file_id", "path"),
     stats_policy="explicit",
-    stats_columns=("file_id", "path"),
+    stats_columns=("repo_id", "file_id", "path"),
     writer=WriterProperties(row_group_rows=ROW_GROUP_FILES),
 )
 
@@ -56,9 +56,9 @@ ZORDER_WHEN_IDLE = DeltaMaintenancePolicy(z_order_when="after_partition_complete
 # Layout of per-file state that the next build reads as a whole.
 STATE_BY_FILE = DeltaWritePolicy(
     target_file_size=128 * MB,
-    zorder_by=("file_id",),
+    zorder_by=("repo_id", "file_id"),
     stats_policy="explicit",
-    stats_columns=("file_id",),
+    stats_columns=("repo_id", "file_id"),
 )
 
 # For tables that are read as a whole, or whose rows arrive in order of time.

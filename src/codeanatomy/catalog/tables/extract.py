@@ -72,9 +72,9 @@ REPO_FILES_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "path"),
+        zorder_by=("repo_id", "file_id", "path"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
+        stats_columns=("repo_id", "file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
         writer=WriterProperties(dictionary_off=("file_id", "path", "file_sha256")),
         enable_features=("change_data_feed",),
     ),
@@ -100,9 +100,9 @@ REPO_FILE_BLOBS_V1 = Table(
     constraints=(SIZE_COUNTED,),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "path"),
+        zorder_by=("repo_id", "file_id", "path"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
+        stats_columns=("repo_id", "file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
         writer=WriterProperties(dictionary_off=("text", "bytes")),
     ),
 )
@@ -132,9 +132,9 @@ FILE_LINE_INDEX_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "line_no"),
+        zorder_by=("repo_id", "file_id", "line_no"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "line_no", "line_start_byte", "line_end_byte"),
+        stats_columns=("repo_id", "file_id", "path", "line_no", "line_start_byte", "line_end_byte"),
     ),
 )
 

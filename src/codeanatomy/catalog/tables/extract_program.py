@@ -154,9 +154,9 @@ SCIP_INDEX_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("index_path",),
+        zorder_by=("repo_id", "index_path", "file_id"),
         stats_policy="explicit",
-        stats_columns=("index_id", "index_path"),
+        stats_columns=("repo_id", "file_id", "index_id", "index_path"),
         enable_features=("change_data_feed",),
     ),
 )

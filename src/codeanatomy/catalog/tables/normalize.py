@@ -92,9 +92,9 @@ TYPE_EXPRS_NORM_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "bstart", "bend", "expr_id"),
+        zorder_by=("repo_id", "file_id", "bstart", "bend", "expr_id"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "expr_id", "expr_kind", "bstart", "bend"),
+        stats_columns=("repo_id", "file_id", "path", "expr_id", "expr_kind", "bstart", "bend"),
         writer=WriterProperties(dictionary_off=("expr_id",)),
     ),
 )
@@ -141,9 +141,9 @@ TYPE_NODES_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "bstart", "bend", "type_id"),
+        zorder_by=("repo_id", "file_id", "bstart", "bend", "type_id"),
         stats_policy="explicit",
-        stats_columns=("file_id", "path", "type_id", "type_kind", "type_name"),
+        stats_columns=("repo_id", "file_id", "path", "type_id", "type_kind", "type_name"),
     ),
 )
 
@@ -187,9 +187,16 @@ PY_BC_BLOCKS_NORM_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "code_unit_id", "bc_offset_start", "bc_block_id"),
+        zorder_by=("repo_id", "file_id", "code_unit_id", "bc_offset_start", "bc_block_id"),
         stats_policy="explicit",
-        stats_columns=("file_id", "code_unit_id", "bc_block_id", "bc_offset_start", "bc_offset_end"),
+        stats_columns=(
+            "repo_id",
+            "file_id",
+            "code_unit_id",
+            "bc_block_id",
+            "bc_offset_start",
+            "bc_offset_end",
+        ),
         writer=WriterProperties(dictionary_off=("bc_block_id",)),
     ),
     cache="memory",
@@ -237,9 +244,10 @@ PY_BC_CFG_EDGES_NORM_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "code_unit_id", "bc_src_block_id", "bc_dst_block_id"),
+        zorder_by=("repo_id", "file_id", "code_unit_id", "bc_src_block_id", "bc_dst_block_id"),
         stats_policy="explicit",
         stats_columns=(
+            "repo_id",
             "file_id",
             "code_unit_id",
             "bc_edge_id",
@@ -294,9 +302,10 @@ PY_BC_DEF_USE_EVENTS_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "code_unit_id", "bc_block_id", "bc_event_offset"),
+        zorder_by=("repo_id", "file_id", "code_unit_id", "bc_block_id", "bc_event_offset"),
         stats_policy="explicit",
         stats_columns=(
+            "repo_id",
             "file_id",
             "code_unit_id",
             "bc_event_id",
@@ -344,9 +353,10 @@ PY_BC_REACHES_V1 = Table(
     constraints=(SPAN_ORDERED, one_of("bc_reach_kind", "local", "closure", "global")),
     write=DeltaWritePolicy(
         target_file_size=256 * MB,
-        zorder_by=("file_id", "code_unit_id", "bc_use_event_id", "bc_def_event_id"),
+        zorder_by=("repo_id", "file_id", "code_unit_id", "bc_use_event_id", "bc_def_event_id"),
         stats_policy="explicit",
         stats_columns=(
+            "repo_id",
             "file_id",
             "code_unit_id",
             "bc_reach_id",
@@ -388,9 +398,9 @@ SPAN_ERRORS_V1 = Table(
     constraints=(SPAN_ORDERED, one_of("col_unit", "utf8", "utf16", "utf32", nullable=True)),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "bstart", "bend", "span_error_kind"),
+        zorder_by=("repo_id", "file_id", "bstart", "bend", "span_error_kind"),
         stats_policy="explicit",
-        stats_columns=("file_id", "span_error_id", "span_error_kind", "bstart", "bend"),
+        stats_columns=("repo_id", "file_id", "span_error_id", "span_error_kind", "bstart", "bend"),
     ),
 )
 
@@ -437,9 +447,10 @@ DIAGNOSTICS_NORM_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "diag_line_start", "diag_col_start", "diag_id"),
+        zorder_by=("repo_id", "file_id", "diag_line_start", "diag_col_start", "diag_id"),
         stats_policy="explicit",
         stats_columns=(
+            "repo_id",
             "file_id",
             "diag_id",
             "diag_kind",
@@ -501,9 +512,16 @@ NORMALIZE_EVIDENCE_V1 = Table(
     ),
     write=DeltaWritePolicy(
         target_file_size=128 * MB,
-        zorder_by=("file_id", "dataset_name", "evidence_key"),
+        zorder_by=("repo_id", "file_id", "dataset_name", "evidence_key"),
         stats_policy="explicit",
-        stats_columns=("file_id", "dataset_name", "evidence_family", "evidence_key", "timestamp_ms"),
+        stats_columns=(
+            "repo_id",
+            "file_id",
+            "dataset_name",
+            "evidence_family",
+            "evidence_key",
+            "timestamp_ms",
+        ),
         writer=WriterProperties(dictionary_off=("evidence_key",)),
     ),
 )

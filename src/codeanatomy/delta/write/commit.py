@@ -177,6 +177,7 @@ def replace_by_owner(
     commit: Commit,
     *,
     by: str | None = None,
+    repos: Sequence[str] = (),
     shared_repos: Sequence[str] = (),
     lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
@@ -184,7 +185,8 @@ def replace_by_owner(
 ) -> Committed:
     """Replace the rows of a set of owners by new ones, in one atomic commit.
 
-    `by` overrides the table's owner column: `by="repo_id"` replaces repositories. `shared_repos` lists the
+    `by` overrides the table's owner column: `by="repo_id"` replaces repositories. `repos` lists the
+    repositories of the owners, if they are known: rows of others are not read. `shared_repos` lists the
     repositories for which rows without an owner are replaced too. An owner without new rows loses its rows;
     new rows of an owner that is not listed are refused.
     """
@@ -195,7 +197,8 @@ def replace_by_owner(
     table.column(column)
     if not owners and not shared_repos:
         raise UsageError(f"no owners to replace in {name}", "pass at least one owner")
-    parts = [_in_list(column, owners)] if owners else []
+    of_repos = f"{_in_list('repo_id', repos)} AND " if repos else ""
+    parts = [f"({of_repos}{_in_list(column, owners)})"] if owners else []
     if shared_repos:
         parts.append(f"({quote_identifier(column)} IS NULL AND {_in_list('repo_id', shared_repos)})")
     owned = " OR ".join(parts)

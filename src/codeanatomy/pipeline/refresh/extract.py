@@ -95,16 +95,15 @@ def extract_tasks(tasks: Sequence[Task], options: ExtractOptions, processes: int
 
 def _differing(name: str, made: pa.Table, refresh: Refresh) -> Redone:
     """Keep the rows of the files for which a tool reported other rows before."""
-    inputs, repo_id = refresh.inputs, refresh.repo_id
-    table, nothing = catalog.table(name), made.schema.empty_table()
-    now, before = by_owner(table, made), by_owner(table, inputs.all_files(name, repo_id))
+    inputs, table, nothing = refresh.inputs, catalog.table(name), made.schema.empty_table()
+    now, before = by_owner(table, made), by_owner(table, inputs.all_files(name))
     owners = frozenset(
         each
         for each in now.keys() | before.keys()
         if not are_same(name, now.get(each, nothing), before.get(each, nothing))
     )
     unowned = made.filter(pc.is_null(made.column(table.owner or "")))
-    is_shared = not are_same(name, unowned, inputs.unowned(name, repo_id))
+    is_shared = not are_same(name, unowned, inputs.unowned(name))
     rows = [now[each] for each in sorted(owners) if each in now] + ([unowned] if is_shared else [])
     return Redone(pa.concat_tables([nothing, *rows]), owners, is_shared)
 
@@ -118,7 +117,7 @@ def _warn_if_changed(run: Run, refresh: Refresh, files: pa.Table) -> None:
 def _failures(run: Run, refresh: Refresh, made: pa.Table) -> pa.Table:
     """Collect all failures of the repository's files: readers look them up by the newest run."""
     before = run.base.repositories[refresh.repo_id].extract_run_id
-    old = refresh.inputs.where(FAILURES, {"run_id": before, "repo_id": refresh.repo_id})
+    old = refresh.inputs.where(FAILURES, {"run_id": before})
     redone = pa.array(sorted(change.path for change in refresh.changes), pa.string())
     is_again = pc.or_(
         pc.is_in(old.column("path"), value_set=redone),

@@ -1,11 +1,12 @@
 """Read rows of a table by file: those that this run has made, otherwise those that are published.
 
-    inputs = Inputs("lake", {"ast_files_v1": 3, ...})
+    inputs = Inputs("lake", "shop", {"ast_files_v1": 3, ...})
     inputs.put("ast_files_v1", ["file:a"], rows)             # made in this run, perhaps not committed yet
     inputs.of_files("ast_files_v1", ["file:a", "file:b"])    # by file: from this run, from the lake
 
-Only data files that may hold rows of the files are read, by the log's statistics, and of them only row groups
-that do. Tests: `tests/unit/pipeline/test_refresh_file_tables.py`.
+Only data files that may hold rows of the repository and the files are read, by the log's statistics, and of
+them only row groups that do. Tests: `tests/unit/pipeline/test_refresh_file_tables.py`,
+`tests/unit/pipeline/test_many_repositories.py`.
 """
 
 from __future__ import annotations
@@ -20,27 +21,23 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.events import Recorder, Scanned, discard
-from codeanatomy.delta.read.duck import (
-    local_path,
-    lookup_connection,
-    select_rows,
-    sql_literal,
-    translate_errors,
-)
+from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Not, Predicate, Term
 
 
 class Inputs:
-    """The rows of a lake at pinned versions, overlaid with the rows of this run."""
+    """The rows of a repository in a lake at pinned versions, overlaid with the rows of this run."""
 
-    def __init__(self, lake: str, pins: Mapping[str, int], record: Recorder = discard) -> None:
+    def __init__(self, lake: str, repo_id: str, pins: Mapping[str, int], record: Recorder = discard) -> None:
         self._lake = lake
+        self._repo_id = repo_id
         self._pins = dict(pins)
         self._record = record
         self._made: dict[str, dict[str, pa.Table]] = {}
         self._made_unowned: dict[str, pa.Table] = {}
-        self._stored_unowned: dict[tuple[str, str], pa.Table] = {}
-        self._ahead: dict[tuple[str, str], Future[pa.Table]] = {}
+        self._stored_unowned: dict[str, pa.Table] = {}
+        self._ahead: dict[str, Future[pa.Table]] = {}
 
     def put(self, name: str, owners: Iterable[str], rows: pa.Table, *, is_shared: bool = False) -> None:
         """Overlay the rows of files, possibly none, and with `is_shared` those without an owner."""
@@ -56,71 +53,59 @@ class Inputs:
         """The rows of files, by file, of those that have any."""
         made = self._made.get(name, {})
         rows = {owner: made[owner] for owner in owners if owner in made and made[owner].num_rows}
-        others = sorted(owner for owner in owners if owner not in made)
+        others = [owner for owner in owners if owner not in made]
         if others:
-            rows |= by_owner(catalog.table(name), self._stored(name, others, columns))
+            table = catalog.table(name)
+            of_others = InList.of(table.column(_owner(table)), others)
+            rows |= by_owner(table, self._stored(name, of_others, columns=columns))
         return rows
 
-    def all_files(self, name: str, repo_id: str) -> pa.Table:
-        """The rows of all files of a repository."""
+    def all_files(self, name: str) -> pa.Table:
+        """The rows of all files."""
         table = catalog.table(name)
         made = self._made.get(name, {})
-        ahead = self._ahead.pop((name, repo_id), None)
-        stored = self._stored_files(name, repo_id) if ahead is None else ahead.result()
+        ahead = self._ahead.pop(name, None)
+        stored = self._stored_files(name) if ahead is None else ahead.result()
         if made:
             known = pa.array(list(made), pa.string())
             stored = stored.filter(pc.invert(pc.is_in(stored.column(_owner(table)), value_set=known)))
         return pa.concat_tables([stored, *(rows for rows in made.values() if rows.num_rows)])
 
-    def read_ahead(self, name: str, repo_id: str) -> None:
+    def read_ahead(self, name: str) -> None:
         """Start reading in the background what `all_files` will return."""
         pool = ThreadPoolExecutor(1)
-        self._ahead[name, repo_id] = pool.submit(self._stored_files, name, repo_id)
+        self._ahead[name] = pool.submit(self._stored_files, name)
         pool.shutdown(wait=False)
 
-    def _stored_files(self, name: str, repo_id: str) -> pa.Table:
-        owner = _owner(catalog.table(name))
-        condition = f"repo_id = {sql_literal(repo_id)} AND {owner} IS NOT NULL"
-        return self._selected(name, condition, ("repo_id", owner))
+    def _stored_files(self, name: str) -> pa.Table:
+        table = catalog.table(name)
+        return self._stored(name, Not(IsNull(table.column(_owner(table)))))
 
-    def unowned(self, name: str, repo_id: str, *, published: bool = False) -> pa.Table:
-        """The rows of a repository that belong to no file: those made since, or as they are published."""
+    def unowned(self, name: str, *, published: bool = False) -> pa.Table:
+        """The rows that belong to no file: those made since, or as they are published."""
         if name in self._made_unowned and not published:
             return self._made_unowned[name]
-        key = name, repo_id
-        if key not in self._stored_unowned:
-            condition = f"repo_id = {sql_literal(repo_id)} AND {_owner(catalog.table(name))} IS NULL"
-            self._stored_unowned[key] = self._selected(
-                name, condition, ("repo_id", _owner(catalog.table(name)))
-            )
-        return self._stored_unowned[key]
+        if name not in self._stored_unowned:
+            table = catalog.table(name)
+            self._stored_unowned[name] = self._stored(name, IsNull(table.column(_owner(table))))
+        return self._stored_unowned[name]
 
     def where(self, name: str, values: Mapping[str, str]) -> pa.Table:
         """The published rows with these values."""
-        equal = (f"{column} = {sql_literal(value)}" for column, value in values.items())
-        return self._selected(name, " AND ".join(equal), values)
+        table = catalog.table(name)
+        equal = (InList.of(table.column(column), (value,)) for column, value in values.items())
+        return self._stored(name, *equal)
 
-    def _stored(self, name: str, owners: Collection[str], columns: Collection[str] | None) -> pa.Table:
-        owner = _owner(catalog.table(name))
-        listed = ", ".join(map(sql_literal, owners))
-        return self._selected(name, f"{owner} IN ({listed})", (owner,), columns, owners)
-
-    def _selected(
-        self,
-        name: str,
-        condition: str,
-        filtered: Iterable[str],
-        columns: Collection[str] | None = None,
-        owners: Collection[str] | None = None,
-    ) -> pa.Table:
+    def _stored(self, name: str, *terms: Term, columns: Collection[str] | None = None) -> pa.Table:
+        """Read the published rows of the repository that meet all terms."""
         table = catalog.table(name)
         schema = arrow_schema(table)
         if name not in self._pins:
             return schema.empty_table()
-        files = there = light_files(self._lake, name, self._pins[name])
-        if owners is not None:
-            owners = sorted(owners)
-            files = tuple(file for file in files if file.may_hold(_owner(table), owners))
+        of_repository = InList.of(table.column("repo_id"), (self._repo_id,))
+        predicate = Predicate.all_of(table, of_repository, *terms)
+        there = light_files(self._lake, name, self._pins[name])
+        files = [file for file in there if predicate.may_match(file.column_range)]
         names = [each for each in table.column_names if columns is None or each in columns]
         self._record(
             Scanned(
@@ -129,15 +114,15 @@ class Inputs:
                 projection=(),
                 total_files=len(there),
                 candidate_files=len(files),
-                filter_columns=tuple(filtered),
+                pushed_filters=predicate.shape,
+                filter_columns=predicate.columns,
                 projected_columns=tuple(names),
             )
         )
         listed = ", ".join(f'"{each}"' for each in names)
         with translate_errors(), lookup_connection() as connection:
-            query = (
-                f"SELECT {listed} FROM ({select_rows(local_path(self._lake), name, files)}) WHERE {condition}"
-            )
+            stored = select_rows(local_path(self._lake), name, files)
+            query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"
             rows: pa.Table = connection.sql(query).to_arrow_table()
         return rows.cast(pa.schema([schema.field(each) for each in names]))
 

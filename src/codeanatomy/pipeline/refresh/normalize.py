@@ -13,8 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 import pyarrow as pa
 
 from codeanatomy.arrow import pack_rows
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.file_view import file_from_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows
 from codeanatomy.pipeline.context import Run
@@ -89,7 +89,7 @@ def normalize_streams(files: Sequence[tuple[str, Streams]], processes: int) -> l
 
 def _missing_documents(refresh: Refresh, *, published: bool = False) -> Mapping[str, pa.Table]:
     """Documents of files that the repository lacks, by the file that each would be."""
-    rows = refresh.inputs.unowned(SCIP, refresh.repo_id, published=published)
+    rows = refresh.inputs.unowned(SCIP, published=published)
     documents: dict[str, pa.Table] = {}
     for number, (path, kind) in enumerate(
         zip(rows.column("path").to_pylist(), rows.column("row_kind").to_pylist(), strict=True)

@@ -13,10 +13,11 @@ A slice is the rows of a published table whose columns have certain values, or v
 
     nodes(ENCLOSING_KINDS, "shop", path=("shop/cart.py",), bstart=Within(greatest=400), bend=Within(400))
 
-A reader opens only the files that may hold such rows. `InlineRows` is a relation of rows in memory. The
-statement is in the SQL that both engines understand. What a user typed is never part of it: a name is an
-argument for a `?`, and an id, a path or a repository is a value of a slice, which each engine writes as a
-literal.
+A reader opens only the files that may hold such rows. No edge leads from one repository to another, so what a
+verb reads about a symbol is limited to its repository (`RepositoryReader`). `InlineRows` is a relation of
+rows in memory. The statement is in the SQL that both engines understand. What a user typed is never part of
+it: a name is an argument for a `?`, and an id, a path or a repository is a value of a slice, which each
+engine writes as a literal.
 
 A verb reads small results through its reader (`rows`) and returns a query, which is not run yet: the light
 reader fetches its first rows and counts the rest, the Spark reader makes a DataFrame of it.
@@ -29,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
@@ -108,6 +109,14 @@ class Slice:
         made.terms = (*self.terms, *terms)
         return made
 
+    def of_repositories(self, repo_ids: Collection[str]) -> Slice:
+        """Return the rows of some repositories, if the slice does not name its own."""
+        if "repo_id" in self.wanted or "repo_id" not in catalog.table(self.table).column_names:
+            return self
+        made = Slice(self.table, **self.wanted, **self.within, repo_id=sorted(repo_ids))
+        made.terms = self.terms
+        return made
+
 
 def of_repository(table: str, repo_id: str | None, **wanted: Wanted) -> Slice:
     """Return a slice of a table, for one repository or all."""
@@ -180,3 +189,31 @@ class Reader(Protocol):
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """Return the rows of a query that is known to have few."""
         ...
+
+
+class RepositoryReader:
+    """A reader of some repositories of a lake; it opens only files that may hold their rows."""
+
+    def __init__(self, reader: Reader, repo_ids: Collection[str]) -> None:
+        self._reader = reader
+        # Empty: all of the lake.
+        self._repo_ids = () if reader.snapshot.repositories.keys() <= set(repo_ids) else tuple(repo_ids)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The state of the lake that is read."""
+        return self._reader.snapshot
+
+    def rows(self, query: Query, limit: int | None = None) -> list[Row]:
+        """Return the rows of a query that is known to have few."""
+        return self._reader.rows(self.query(query), limit)
+
+    def query(self, query: Query) -> Query:
+        """Return the query over the rows of these repositories."""
+        if not self._repo_ids:
+            return query
+        relations = {
+            name: each.of_repositories(self._repo_ids) if isinstance(each, Slice) else each
+            for name, each in query.relations.items()
+        }
+        return structs.replace(query, relations=relations)

@@ -148,7 +148,7 @@ def _groups(
         return
     group, rows = list[str](), 0
     for name in kinds:
-        files = reader.files(Slice(table, **{column: (name,)}))
+        files = reader.files(of_repository(table, chosen.repo_id, **{column: (name,)}))
         size = sum(SORTED if file.rows is None else file.rows for file in files)
         if group and rows + size > SORTED:
             yield tuple(group)
@@ -164,7 +164,9 @@ def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
     having = tuple(name for name in kinds if NODE_KINDS[name].props) if props else ()
     few = {"entity_id": tuple(chosen.steps)} if chosen.steps and len(chosen.steps) <= LOOKED_UP else {}
     if having:
-        relations["p"] = Slice("cpg_props_map", entity_kind=("node",), node_kind=having, **few)
+        relations["p"] = of_repository(
+            "cpg_props_map", chosen.repo_id, entity_kind=("node",), node_kind=having, **few
+        )
     conditions = [] if chosen.steps is None else ["n.node_id IN (SELECT id FROM near)"]
     order = ("node_kind", "repo_id", "path", "bstart", "node_id")
     return _query("n", "node_id", [column.name for column in NODES], relations, conditions, order)
@@ -173,7 +175,7 @@ def _nodes(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
 def _edges(chosen: Chosen, kinds: tuple[str, ...], props: bool) -> Query:
     relations = {"e": of_repository("cpg_edges", chosen.repo_id, edge_kind=kinds)}
     if props and any(EDGE_KINDS[name].props for name in kinds):
-        relations["p"] = Slice("cpg_props_map", entity_kind=("edge",))
+        relations["p"] = of_repository("cpg_props_map", chosen.repo_id, entity_kind=("edge",))
     conditions = []
     if chosen.steps is not None:
         conditions = [f"e.{end}_node_id IN (SELECT id FROM near)" for end in ("src", "dst")]

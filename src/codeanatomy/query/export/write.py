@@ -20,6 +20,7 @@ from codeanatomy.atomic_output import atomic_file, atomic_files
 from codeanatomy.delta.read.duck import open_database
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.query.answers import Symbol
+from codeanatomy.query.engines.statements import RepositoryReader
 from codeanatomy.query.export import dot, graphml, jsonl, neo4j_csv, networkx_json, parquet
 from codeanatomy.query.export import html as page
 from codeanatomy.query.export import svg as picture
@@ -84,7 +85,8 @@ def export_graph(
     if focus is None:
         chosen = whole(kinds, repo_id)
     else:
-        chosen = around(reader, focus, kinds, hops, straight=form in PICTURES)
+        of_focus = RepositoryReader(reader, (focus.repo_id,))
+        chosen = around(of_focus, focus, kinds, hops, straight=form in PICTURES)
     with_props = (focus is not None) if props is None else props
     with open_database() as database:
         nodes, edges = read(reader, database, chosen, props=with_props and form not in PICTURES)
@@ -124,7 +126,8 @@ def _file(
     if focus is None or form not in PICTURES:
         counts = FILES[form](nodes, edges, counting)
         return counts, counting.bytes, chosen.notes
-    view = view_of(reader, focus, chosen, nodes, edges, reader.snapshot.run_id)
+    of_focus = RepositoryReader(reader, (focus.repo_id,))
+    view = view_of(of_focus, focus, chosen, nodes, edges, reader.snapshot.run_id)
     PICTURES[form](view, counting)
     return Counts(nodes.count, edges.count), counting.bytes, view.notes
 
