@@ -14,6 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from codeanatomy import catalog
@@ -36,12 +37,24 @@ CONSTRUCTS = sorted(folder.name for folder in GOLDEN.glob("[a-z]*") if folder.is
 CONFIDENCES = {1.0, 0.9, 0.7, 0.5, 0.3}
 PYTHON_TYPES = {"string": str, "int": int, "float": float, "bool": bool, "json": str}
 VALUES = [f"value_{kind}" for kind in PYTHON_TYPES]
+# Kinds of nodes whose numbers follow the source.
+IN_SOURCE_ORDER = {
+    "ARGUMENT",
+    "ATTRIBUTE_REF",
+    "CALLSITE",
+    "COMMENT",
+    "DECORATOR",
+    "IMPORT_ALIAS",
+    "LITERAL",
+    "NAME_REF",
+}
 KEY = r"\w+:[\w-]{16}"
 # Ids of nodes, by the key that their kind declares.
 RECIPES = {
     ("definition",): re.compile(KEY),
     ("definition", "name"): re.compile(rf"{KEY}\.[^;]+", re.DOTALL),
     ("definition", "number"): re.compile(rf"{KEY}\.([0-9]{{6,}}|unplaced)"),
+    ("definition", "kind", "code", "number"): re.compile(rf"{KEY}\.\w+\.[^;]*\.[0-9]{{6,}}"),
 }
 
 
@@ -208,6 +221,18 @@ def _identity(graph: Graph) -> Complaints:
             yield f"{rows[0]['edge_kind']}: edges of the same ends are not numbered", rows[0]
 
 
+def _numbers(graph: Graph) -> Complaints:
+    """Numbers of nodes follow the source within a definition."""
+    numbered = [
+        row for row in graph.nodes if row["node_kind"] in IN_SOURCE_ORDER and row["bstart"] is not None
+    ]
+    numbered.sort(key=lambda row: row["node_id"])
+    for one, other in pairwise(numbered):
+        of_one_definition = one["node_id"].partition(".")[0] == other["node_id"].partition(".")[0]
+        if of_one_definition and (one["bstart"], -one["bend"]) > (other["bstart"], -other["bend"]):
+            yield f"{one['node_kind']}: numbers are not in source order", one
+
+
 def _nodes(graph: Graph) -> Complaints:
     """Check the columns that the catalogue declares for a kind."""
     files = {row["node_id"]: row["path"] for row in graph.nodes if row["node_kind"] == "FILE"}
@@ -335,6 +360,7 @@ def _together(graph: Graph) -> Complaints:
 CHECKS: tuple[Callable[[Graph], Complaints], ...] = (
     _columns,
     _identity,
+    _numbers,
     _nodes,
     _edges,
     _counts,

@@ -26,7 +26,6 @@ from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
 from codeanatomy.graph.file_view import READS, GraphFile
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
-from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import edge_id, file_id
 from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
@@ -111,7 +110,7 @@ def graph_files(
         flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
         for name, rows in related[path].items():
             flat.setdefault(name, []).append(rows)
-        flat["diagnostics_norm_v1"].append(_diagnostics(repo_id, path, extracted[path]))
+        flat["diagnostics_norm_v1"].append(_diagnostics(normal, extracted[path]))
         tables = {**cells, "scip_index_v1": scip.get(path, {})}
         tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
         files.append(GraphFile(repo_id, file_id(repo_id, path), path, tables))
@@ -134,17 +133,15 @@ def _row(path: str, text: str | bytes) -> dict[str, Any]:
     }
 
 
-def _diagnostics(repo_id: str, path: str, cells: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
+def _diagnostics(file: FileEvidence, cells: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
     """Return the problems that extractors report; in a build, Spark makes these rows and more."""
     table = catalog.table("diagnostics_norm_v1")
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for name, kind in COMPLAINTS.items():
         for problem in cells[name].problems:
             code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", problem.error_type).lower()
             place = (problem.bstart, problem.bend, problem.line)
-            diag_id = stable_id("diag", repo_id, file_id(repo_id, path), kind, code, *place, problem.message)
-            found[diag_id] = {
-                "diag_id": diag_id,
+            found[kind, code, *place, problem.message] = {
                 "diag_kind": kind,
                 "diag_severity": problem.severity,
                 "diag_code": code,
@@ -153,7 +150,13 @@ def _diagnostics(repo_id: str, path: str, cells: Mapping[str, ExtractorResult]) 
                 "bend": problem.bend,
                 "message": problem.message,
             }
-    arrays = [array(column, [row.get(column.name) for row in found.values()]) for column in table.columns]
+    rows = list(found.values())
+    ids = file.ids.diagnostics(
+        [(row["diag_kind"], row["diag_code"], row["bstart"], row["bend"]) for row in rows]
+    )
+    for row, diag_id in zip(rows, ids, strict=True):
+        row["diag_id"] = diag_id
+    arrays = [array(column, [row.get(column.name) for row in rows]) for column in table.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
 
 

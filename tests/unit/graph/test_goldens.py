@@ -20,6 +20,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, Profile
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence, SymbolInformation
+from codeanatomy.node_ids import edge_id
 from support.annotated_sources import Row, Text, Unshown, annotated, displayed
 from support.folders import CASES
 from support.graph_checks import CONSTRUCTS
@@ -214,7 +215,7 @@ class Made(NamedTuple):
 
 
 def row_of(table: str, **cells: Any) -> Row:
-    columns = {column.name: None for column in catalog.table(table).columns}
+    columns = {column.name: None for column in catalog.table(table).readable_columns}
     assert cells.keys() <= columns.keys()
     return {**columns, **cells}
 
@@ -229,8 +230,8 @@ def node(key: str, kind: str, name: str | None = None, at: tuple[int, int] | Non
 
 
 def edge(kind: str, src: str, dst: str, **more: Any) -> Row:
-    cells = {"edge_id": f"{kind} {src} {dst}", "edge_kind": kind, "src_node_id": src, "dst_node_id": dst}
-    return row_of("cpg_edges", **{**cells, "confidence": 1.0, "owner_file_id": "F", **more})
+    cells = {"edge_id": edge_id(kind, src, dst), "edge_kind": kind, "src_node_id": src, "dst_node_id": dst}
+    return row_of("cpg_edges", **{**cells, "repeat": 0, "confidence": 1.0, "owner_file_id": "F", **more})
 
 
 def prop(key: str, name: str, kind: str, value: Any) -> Row:

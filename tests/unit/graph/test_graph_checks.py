@@ -67,9 +67,12 @@ def test_edges_of_the_tree_are_those_of_cpython() -> None:
 # The checks themselves
 
 
+CALLED_TWICE = {"main.py": "def f(x): ...\nf(1)\nf(2)\n"}
+
+
 def damaged(table: str, kind: str, **cells: Any) -> Graph:
     """A small graph, in which the first row of a kind has other cells; none are all cells of another row."""
-    graph = graph_of({"main.py": "def f(x): ...\nf(1)\n"})
+    graph = graph_of(CALLED_TWICE)
     tables = {name: [dict(row) for row in rows] for name, rows in graph._asdict().items()}
     column = {"nodes": "node_kind", "edges": "edge_kind", "props": "prop_key"}[table]
     row = next(row for row in tables[table] if row[column] == kind)
@@ -93,7 +96,8 @@ def damaged(table: str, kind: str, **cells: Any) -> Graph:
         ("FUNCTION.other is int", "props", "parameter_count", {"prop_key": "other"}),
         ("FOO is not of profile full", "nodes", "ARGUMENT", {"node_kind": "FOO"}),
         ("ARGUMENT: prefix", "nodes", "ARGUMENT", {"node_id": "arg:x"}),
-        ("ARGUMENT: id is not made of", "nodes", "ARGUMENT", {"bend": 20}),
+        ("ARGUMENT: id is not made of", "nodes", "ARGUMENT", {"node_id": "argument:x.000000"}),
+        ("ARGUMENT: numbers are not in source order", "nodes", "ARGUMENT", {"bstart": 30, "bend": 31}),
         ("LITERAL: placed always", "nodes", "LITERAL", {"bstart": None, "bend": None}),
         ("ARGUMENT: half a place", "nodes", "ARGUMENT", {"line": None}),
         ("ARGUMENT: its end comes first", "nodes", "ARGUMENT", {"bend": 1}),
@@ -105,7 +109,7 @@ def damaged(table: str, kind: str, **cells: Any) -> Graph:
         ("cpg_edges.confidence is null", "edges", "CALLS", {"confidence": None}),
         ("CALLS: confidence 0.8", "edges", "CALLS", {"confidence": 0.8}),
         ("CALLS: nobody says so", "edges", "CALLS", {"rule_name": ""}),
-        ("CALLS: id is not made of its parts", "edges", "CALLS", {"role": "x"}),
+        ("CALLS: edges of the same ends are not numbered", "edges", "CALLS", {"repeat": 1}),
         ("CALLS: ordinal is not declared", "edges", "CALLS", {"ordinal": 1}),
         ("CALLS: half a place", "edges", "CALLS", {"bend": None}),
         ("CALLSITE -> PARAMETER is not allowed", "nodes", "ARGUMENT", {"node_kind": "CALLSITE"}),
@@ -117,7 +121,7 @@ def test_the_checks_find_what_is_wrong(complaint: str, table: str, kind: str, ce
 
 
 def test_the_checks_find_what_is_there_twice() -> None:
-    graph = graph_of({"main.py": "def f(x): ...\nf(1)\n"})
+    graph = graph_of(CALLED_TWICE)
     calls = [row for row in graph.edges if row["edge_kind"] == "CALLS"]
     twice = graph._replace(nodes=[*graph.nodes, graph.nodes[0]], edges=[*graph.edges, *calls])
     found = problems_of(twice._replace(props=[*graph.props, graph.props[0]]))
@@ -146,4 +150,4 @@ def test_the_checks_know_profiles() -> None:
 )
 def test_the_checks_read_the_source(kind: str, cells: dict[str, Any]) -> None:
     graph = damaged("nodes", kind, **cells)
-    assert len(text_problems_of(graph, {"main.py": "def f(x): ...\nf(1)\n"})) == 1
+    assert len(text_problems_of(graph, CALLED_TWICE)) == 1
