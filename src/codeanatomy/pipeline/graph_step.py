@@ -30,6 +30,7 @@ from codeanatomy.pipeline.bundles import FILES, SETTINGS, bundled, files_in, sel
 from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.inputs import file_tasks, input_rows, read_files, step_session
+from codeanatomy.pipeline.key_collisions import KEYS, pack_keys, refuse_equal_keys
 from codeanatomy.pipeline.packed_rows import (
     PATH,
     REPO,
@@ -52,8 +53,9 @@ def graph_stage(run: Run) -> None:
     frame, done = graph_files(inputs, run.request.profile, file_tasks(run, GRAPH))
     total = read_files(run, GRAPH)
     with cache_frame(run, GRAPH, frame) as per_file, _kept(merge_repositories(per_file)) as shared:
-        gathered = per_file.unionByName(shared)
+        gathered = per_file.drop(KEYS).unionByName(shared)
         worked = work_through(run, GRAPH, gathered, lambda: f"{min(done.value, total):,}/{total:,} files")
+        refuse_equal_keys(run, per_file)
         with run.timed("graph_commit"):
             names = (*TABLES, *COPIES, SHARED)
             commit_all(run, GRAPH, replacements(run, gathered, names, worked, COPIES))
@@ -89,11 +91,12 @@ def graph_files(
                 streams, counts = _streams({**made.tables, SHARED: shared_row(file, made.shared)})
                 done.add(1)
                 counted = {file.repo_id: counts}
+                streams[KEYS] = pack_keys(file.repo_id, file.path, made.keys)
                 yield packed_row(file.repo_id, file.file_id, streams, counted, **{PATH: file.path})
         finally:
             gc.enable()
 
-    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED), PATH)), done
+    return bundles.mapInArrow(make, packed_ddl((*TABLES, SHARED, KEYS), PATH)), done
 
 
 def merge_repositories(per_file: DataFrame) -> DataFrame:

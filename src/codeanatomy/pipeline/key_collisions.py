@@ -2,7 +2,7 @@
 
     refuse_equal_files(run)                        # of any run, before files are read
     refuse_equal_keys(run, per_file)               # of a graph step on Spark: new keys, and those of the lake
-    refuse_refreshed_keys(run, refresh, keys)      # of a refresh: keys that are new in the changed files
+    refuse_refreshed_keys(run, refresh, redone)    # of a refresh: keys that are new in the changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
 intent with 2^48 hashes. The step fails with both owners:
@@ -114,8 +114,12 @@ def pack_keys(repo_id: str, path: str, keys: Mapping[str, str]) -> bytes:
     return pack_rows(pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS]))
 
 
-def claims_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Claim]:
-    """Yield the definitions in unpacked rows."""
+def unpack_keys(stream: bytes) -> Iterator[Claim]:
+    """Yield the definitions that `pack_keys` has packed."""
+    return _claims_in(unpack_rows(stream))
+
+
+def _claims_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Claim]:
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield Claim(*row)
@@ -200,7 +204,7 @@ def _made_claims(per_file: DataFrame, numbers: Collection[int]) -> Iterator[Clai
             yield rows.filter(pc.is_in(_numbers_in(rows), value_set=pa.array(wanted, pa.int64())))
 
     schema = ", ".join(f"{column.name} string" for column in KEY_COLUMNS)
-    return claims_in(per_file.select(KEYS).mapInArrow(run, schema).toArrow().to_batches())
+    return _claims_in(per_file.select(KEYS).mapInArrow(run, schema).toArrow().to_batches())
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -209,10 +213,10 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     )
 
 
-def refuse_refreshed_keys(run: Run, refresh: Refresh, keys: pa.Table) -> None:
+def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[Claim]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
     changed = {change.path for change in refresh.read}
-    claims = [claim for claim in claims_in(keys.to_batches()) if claim.path in changed]
+    claims = [claim for claim in redone if claim.path in changed]
     files = sorted(ids_of(refresh.changes))
     if NODES in run.pins and claims:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"

@@ -45,6 +45,7 @@ from codeanatomy.pipeline.caching import release
 from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.pipeline.extract_step import extract_stage
 from codeanatomy.pipeline.graph_step import graph_stage
+from codeanatomy.pipeline.key_collisions import refuse_equal_files
 from codeanatomy.pipeline.normalize_step import normalize_stage
 from codeanatomy.pipeline.refresh.extract import refresh_extract
 from codeanatomy.pipeline.refresh.file_tables import Inputs
@@ -340,6 +341,7 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
         with run.timed("undo"):
             _roll_back(run)
         _restore_progress(run, lease)
+        refuse_equal_files(run)
         run_steps(run, lease)
         lease.check()
         with run.timed("record"):

@@ -27,6 +27,7 @@ from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.graph_step import COPIES
+from codeanatomy.pipeline.key_collisions import KEYS, Claim, pack_keys, refuse_refreshed_keys, unpack_keys
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
 from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
@@ -64,8 +65,10 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
     wanted = sorted(changed)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     shared_parts = [EMPTY_SHARED]
+    keys: list[Claim] = []
     for start in range(0, len(wanted), CHUNK_FILES):
-        rows = _graph_files(run, refresh, wanted[start : start + CHUNK_FILES])
+        rows, keys_of_files = _graph_files(run, refresh, wanted[start : start + CHUNK_FILES])
+        keys += keys_of_files
         shared_parts += rows[SHARED].to_batches()
         with ThreadPoolExecutor(WRITERS) as pool:
             pending = {
@@ -76,6 +79,7 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
                 written[name] += future.result()
         run.progress.update(GRAPH, f"{min(start + CHUNK_FILES, len(wanted)):,}/{len(wanted):,} files")
     run.progress.update(GRAPH, f"{len(wanted):,}/{len(wanted):,} files", last=True)
+    refuse_refreshed_keys(run, refresh, keys)
     shared_rows = pa.Table.from_batches(shared_parts)
     shared = _shared(refresh, wanted, shared_rows)
     redone = {SHARED: Redone(shared_rows, wanted)}
@@ -86,8 +90,10 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
     return redone
 
 
-def _graph_files(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[str, pa.Table]:
-    """Make the graph rows of some files, by table."""
+def _graph_files(
+    run: Run, refresh: Refresh, wanted: Collection[str]
+) -> tuple[dict[str, pa.Table], list[Claim]]:
+    """Make the graph rows of some files, by table, and return them with the definition keys."""
     evidence = {name: refresh.inputs.of_files(name, wanted) for name in READS}
     there = [each for each in wanted if each in evidence[FILES] and _is_wanted(evidence[FILES][each])]
     files = [
@@ -100,7 +106,8 @@ def _graph_files(run: Run, refresh: Refresh, wanted: Collection[str]) -> dict[st
         for one in there
     ]
     made = run.worker.call(graph_streams, files, run.request.profile, processes_of(run.settings))
-    return {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
+    rows = {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
+    return rows, [claim for each in made for claim in unpack_keys(each[KEYS])]
 
 
 def graph_streams(
@@ -114,7 +121,8 @@ def graph_streams(
         file = file_from_rows(repo_id, file_id, path, rows, instructions=profile == "full")
         made = file_rows(file, profile)
         tables = {**made.tables, SHARED: shared_row(file, made.shared)}
-        return {name: pack_rows(batch) for name, batch in tables.items()}
+        packed = {name: pack_rows(batch) for name, batch in tables.items()}
+        return {**packed, KEYS: pack_keys(repo_id, path, made.keys)}
 
     return list(map_in_forks(make, len(files), processes))
 
