@@ -110,12 +110,25 @@ def describe_kind(kind: NodeKind | EdgeKind) -> dict[str, str]:
 
 def _node_facts(kind: NodeKind) -> dict[str, str]:
     return {
-        "id": f"{kind.prefix}: + hash of {', '.join(kind.key)}",
+        "id": id_text(kind),
         "subkind": kind.subkind,
         "name": kind.named,
         "qualname": kind.qualified,
         "span": kind.placed,
     }
+
+
+def id_text(kind: NodeKind) -> str:
+    """Format what the ids of a kind are made of.
+
+    >>> from codeanatomy.catalog.kinds import NODE_KINDS
+    >>> id_text(NODE_KINDS["CALLSITE"]), id_text(NODE_KINDS["PACKAGE"])
+    ('callsite:<definition key>.<number>', 'package:<repo_id>:<qualname>')
+    """
+    first, *others = kind.key
+    is_defined = first == "definition"
+    parts = ["<definition key>" if is_defined else f"<{first}>", *(f"<{part}>" for part in others)]
+    return f"{kind.prefix}:{('.' if is_defined else ':').join(parts)}"
 
 
 def _edge_facts(kind: EdgeKind) -> dict[str, str]:

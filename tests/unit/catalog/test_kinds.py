@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 from codeanatomy import catalog
+from codeanatomy.catalog.describe import id_text
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind, kind
 from codeanatomy.catalog.kinds.edges import EDGES
 from codeanatomy.catalog.kinds.nodes import NODES
@@ -135,6 +136,28 @@ def test_kinds_share_a_prefix_only_if_their_keys_tell_them_apart() -> None:
     assert several.keys() == {"event"}
     # Events of all kinds are counted together.
     assert {each.key for each in several["event"]} == {("definition", "number")}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("REPOSITORY", "repo:<repo_id>"),
+        ("QUALIFIED_NAME", "qname:<repo_id>:<qualname>"),
+        ("FUNCTION", "function:<definition key>"),
+        ("BINDING", "binding:<definition key>.<name>"),
+        ("CALLSITE", "callsite:<definition key>.<number>"),
+        ("DIAGNOSTIC", "diag:<definition key>.<kind>.<code>.<number>"),
+    ],
+)
+def test_what_an_id_is_made_of(name: str, expected: str) -> None:
+    assert id_text(NODE_KINDS[name]) == expected
+
+
+def test_ids_of_nodes_of_a_file_begin_with_a_definition() -> None:
+    for each in NODES:
+        # Symbols that are local to a document have the key of its file.
+        assert (each.key[0] == "definition") == (each.owner == "file"), each.name
+        assert each.key[0] in ("definition", "repo_id"), each.name
 
 
 # Examples

@@ -5,7 +5,7 @@
     spec   struct types that kinds are written in
 
 >>> NODE_KINDS["CALLSITE"].key
-('file_id', 'bstart', 'bend')
+('definition', 'number')
 >>> EDGE_KINDS["HAS_ARGUMENT"].ends
 (Ends(src=('CALLSITE',), dst=('ARGUMENT',)),)
 

@@ -1,7 +1,7 @@
 """Declare the edge kinds of the graph, one literal each, by family.
 
-An edge's id is `stable_id("edge", kind, src, dst, bstart, bend, role, ordinal)`: two arguments that are
-passed to one parameter are two edges, and so are two equal arguments of one type.
+An edge's id is made of its kind and ends (`node_ids.edge_id`). Edges of one kind with the same ends, such as
+those to two equal arguments of one type, are numbered by role, ordinal and span.
 
 Tests: `tests/unit/catalog/test_kinds.py`.
 """

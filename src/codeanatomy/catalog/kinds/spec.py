@@ -51,7 +51,7 @@ class NodeKind(Struct, frozen=True, omit_defaults=True):
     example: str
     # Tables it is derived from.
     sources: tuple[str, ...]
-    # Prefix of the node id, and the values that are hashed into it.
+    # Prefix of the node id, and what follows it: a definition key with a name or number, or a natural key.
     prefix: str
     key: tuple[str, ...]
     # List of facts; each row becomes a node.
