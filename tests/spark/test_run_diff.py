@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from codeanatomy.query.diff.run_diff import ElementChange, RunDiff, ValueChange, diff_runs
+from codeanatomy.query.diff.run_diff import ElementChange, RunDiff, diff_runs
 from support.spark_builds import built
 
 
@@ -16,10 +16,12 @@ def rows_of(found: RunDiff, kind: str) -> list[ElementChange]:
     return [row for row in found.rows if row.kind == kind]
 
 
-BEFORE = "def stays():\n    return 1\n\n\ndef goes():\n    return stays()\n\n\ndef moves(x):\n    return x\n"
+BEFORE = (
+    "def stays():\n    return 1\n\n\ndef goes():\n    return stays()\n\n\ndef moves(x):\n    return x\n\n\n\n"
+    "def edited(x):\n    return x + 1\n"
+)
 AFTER = (
-    "def stays():\n    return 1\n\n\ndef comes():\n    return stays()\n\n\n# One line further.\n"
-    "def moves(x):\n    return x\n"
+    BEFORE.replace("goes", "comes").replace("def moves", "# One line further.\ndef moves").replace("+", "-")
 )
 
 
@@ -36,25 +38,19 @@ def test_two_builds_of_a_repository(spark: SparkSession, tmp_path: Path) -> None
     )
     found = diff_runs(str(lake), str(first), kinds=["function", "call_graph", "module"], limit=1000)
     assert [
-        (row.change, row.symbol, row.path, row.line, row.detail) for row in rows_of(found, "FUNCTION")
+        (row.change, row.symbol, row.path, row.line, row.was_line) for row in rows_of(found, "FUNCTION")
     ] == [
         ("added", "m.comes", "m.py", 5, None),
         ("removed", "m.goes", "m.py", 5, None),
-        ("removed", "m.moves", "m.py", 9, "now: m.py:10"),
-        ("added", "m.moves", "m.py", 10, "before: m.py:9"),
+        ("changed", "m.edited", "m.py", 15, 14),
     ]
     assert {(row.change, row.symbol) for row in rows_of(found, "CALL_GRAPH")} == {
         ("removed", "m.goes -> m.stays"),
         ("added", "m.comes -> m.stays"),
-        ("removed", "other -> m.moves"),
-        ("added", "other -> m.moves"),
     }
     [module] = rows_of(found, "MODULE")
-    assert (module.change, module.symbol, module.differs) == (
-        "changed",
-        "m",
-        {"bend": ValueChange(len(BEFORE), len(AFTER))},
-    )
-    # All that is in the file that nobody touched is the same, but for what leads out of it.
-    nodes = diff_runs(str(lake), str(first), limit=1000).rows
-    assert not [row for row in nodes if row.element == "node" and row.path == "other.py"]
+    assert (module.change, module.symbol, module.differs) == ("changed", "m", {})
+    # All that is in the file that nobody touched is the same, and what has moved.
+    everything = diff_runs(str(lake), str(first), limit=1000).rows
+    assert {row.path for row in everything} == {"m.py"}
+    assert not [row for row in everything if "moves" in str(row.symbol)]
