@@ -20,7 +20,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, TypeAlias
 from unicodedata import normalize
 
@@ -174,8 +174,9 @@ def _spans_of(libcst: Mapping[str, Columns | None], syntax: Columns) -> dict[str
             spans[kind].update(zip(columns[start], columns[end], strict=True))
     refs = libcst.get("refs")
     if refs:
-        for kind, start, end in zip(refs["kind"], refs["bstart"], refs["bend"], strict=True):
-            spans[REF_KINDS[kind]].add((start, end))
+        places = list(zip(refs["bstart"], refs["bend"], strict=True))
+        for name, kind in REF_KINDS.items():
+            spans[kind].update(compress(places, [each == name for each in refs["kind"]]))
     if syntax:
         _add_syntax_spans(spans, syntax, with_attributes=not refs)
     for each in spans.values():
