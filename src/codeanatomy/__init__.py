@@ -18,12 +18,15 @@
     arrow          convert Python values to Arrow arrays
     atomic_output  write files and folders atomically
     config         load the settings
+    definitions    list the definitions of a file, with their qualified paths
     errors         exceptions and exit codes
-    ids            compute stable ids
+    file_ids       make the ids of the nodes of one file
+    ids            hash text and keys
     logs           write log records to stderr
-    node_ids       compute the ids of graph nodes
+    node_ids       make ids of definition keys, names and numbers
     progress       print the progress of a command
     spans          compare and convert byte spans
+    syntax_tree    read CPython's syntax tree back from its table
     tracing        export OpenTelemetry spans
 
 Importing the package starts nothing and does not import Spark. docs/architecture.md describes how the
