@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
@@ -21,11 +22,13 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.store import Store
 from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline import packed_rows as packing
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.packed_rows import (
     FIRST,
     PATH,
+    REPO,
     StepResult,
     count,
     frame_order,
@@ -41,18 +44,20 @@ PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")
 KINDS = ("AST_CHILD", "CALLS", "REFERENCES")
 
 Row = dict[str, Any]
+# By repository and path, the rows of a source file.
+Files = dict[tuple[str, str], list[Row]]
 
 
-def edge(number: int, path: str) -> Row:
+def edge(number: int, repo_id: str, path: str) -> Row:
     return {
         **dict.fromkeys(EDGES.column_names),
-        "repo_id": "r",
-        "edge_id": stable_id("edge", path, number),
+        "repo_id": repo_id,
         "edge_kind": KINDS[number % 3],
-        "src_node_id": stable_id("node", path, number // 2),
+        "src_node_id": stable_id("node", repo_id, path, number // 2),
         # One that many edges lead to.
-        "dst_node_id": stable_id("node", "hub" if number % 4 else str(number)),
-        "owner_file_id": stable_id("file", "r", path),
+        "dst_node_id": stable_id("node", repo_id, "hub" if number % 4 else str(number)),
+        "repeat": number,
+        "owner_file_id": file_id(repo_id, path),
         "path": path,
         "bstart": number,
         "bend": number + 1,
@@ -62,10 +67,13 @@ def edge(number: int, path: str) -> Row:
     }
 
 
-def edges(files: int, rows: int) -> dict[str, list[Row]]:
-    """The edges of files by path, each file in the order of the table."""
-    paths = (f"m{number}.py" for number in range(files))
-    return {path: ordered(EDGES, [edge(number, path) for number in range(rows)]) for path in paths}
+def edges(files: int, rows: int, repositories: Sequence[str] = ("r",)) -> Files:
+    """The edges of files, each file in the order of the table."""
+    return {
+        (repo_id, path): ordered(EDGES, [edge(number, repo_id, path) for number in range(rows)])
+        for path in (f"m{number}.py" for number in range(files))
+        for repo_id in repositories
+    }
 
 
 def ordered(table: Table, rows: Sequence[Row]) -> list[Row]:
@@ -88,16 +96,17 @@ def stream(table: Table, rows: Sequence[Row], size: int = 7) -> bytes:
     return bytes(sink.getvalue())
 
 
-def frame(spark: SparkSession, table: Table, files: dict[str, list[Row]], tasks: int = 3) -> DataFrame:
+def frame(spark: SparkSession, table: Table, files: Files, tasks: int = 3) -> DataFrame:
     """The frame of a stage: a row per source file."""
     rows = [
         packed_row(
-            stable_id("file", "r", path),
+            repo_id,
+            file_id(repo_id, path),
             {table.name: stream(table, rows)},
-            {"r": {table.name: len(rows)}},
+            {repo_id: {table.name: len(rows)}},
             path=path,
         )
-        for path, rows in files.items()
+        for (repo_id, path), rows in files.items()
     ]
     schema = packed_ddl((table.name,), PATH)
     found = pa.Table.from_batches(rows).to_pylist()
@@ -110,21 +119,23 @@ def read(folder: Path, table: Table, file: DataFile) -> list[Row]:
     return [{name: {**row, **file.partition}[name] for name in table.column_names} for row in rows]
 
 
-def all_rows(files: dict[str, list[Row]]) -> list[Row]:
+def all_rows(files: Files) -> list[Row]:
     return [row for rows in files.values() for row in rows]
 
 
 @pytest.mark.parametrize(("files", "ranges"), [(1, 5), (3, 2)])
 def test_rows_are_sorted_over_all_files(spark: SparkSession, tmp_path: Path, files: int, ranges: int) -> None:
-    made = edges(9, 40)
+    made = edges(3, 40, ("c", "a", "b"))
     streams = frame(spark, EDGES, made).select(EDGES.name)
     found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, step=500)
     parts = [read(tmp_path, BY_DST, file) for file in found]
-    parts.sort(key=lambda part: (part[0]["dst_node_id"], part[0]["edge_id"]))
+    parts.sort(key=lambda part: [part[0][name] for name in sort_keys(BY_DST)])
     # In each file and from file to file, although one node is where most edges lead to.
     assert [row for part in parts for row in part] == ordered(BY_DST, all_rows(made))
     assert len(parts) == files
     assert files == 1 or max(map(len, parts)) < 0.6 * 9 * 40
+    # Most files hold rows of one repository or of two.
+    assert sum(len({row["repo_id"] for row in part}) for part in parts) <= 3 + files - 1
 
 
 def prop(number: int, kind: str, key: str) -> Row:
@@ -147,7 +158,7 @@ def test_partitions_are_sorted_each(spark: SparkSession, tmp_path: Path) -> None
         for kind in ("node", "edge")
         for key in ("a", "\u00e9", "\uffee", "\U0001f600")
     ]
-    made = {f"m{start}.py": rows[start : start + 50] for start in range(0, len(rows), 50)}
+    made = {("r", f"m{start}.py"): rows[start : start + 50] for start in range(0, len(rows), 50)}
     found = write_ranges(frame(spark, PROPS, made).select(PROPS.name), PROPS, str(tmp_path), 3, 2, step=300)
     assert {file.partition["entity_kind"] for file in found} == {"node", "edge"}
     parts = [read(tmp_path, PROPS, file) for file in found]
@@ -162,7 +173,7 @@ def test_nested_rows_and_none(spark: SparkSession, tmp_path: Path) -> None:
         "value_type": "int",
     }
     made = {
-        f"m{number}.py": [
+        ("r", f"m{number}.py"): [
             {
                 **{name: prop(number, "node", "a")[name] for name in PROPS_MAP.column_names[:-1]},
                 "props": [{"prop_key": "a", "value_int": number, **value}] * (number % 3),
@@ -173,7 +184,7 @@ def test_nested_rows_and_none(spark: SparkSession, tmp_path: Path) -> None:
     streams = frame(spark, PROPS_MAP, made).select(PROPS_MAP.name)
     (file,) = write_sorted(streams, PROPS_MAP, str(tmp_path), 1)
     assert read(tmp_path, PROPS_MAP, file) == ordered(PROPS_MAP, all_rows(made))
-    empty = frame(spark, PROPS_MAP, {"m.py": []}).select(PROPS_MAP.name)
+    empty = frame(spark, PROPS_MAP, {("r", "m.py"): []}).select(PROPS_MAP.name)
     assert write_sorted(empty, PROPS_MAP, str(tmp_path), 1) == []
     assert write_ranges(empty, PROPS_MAP, str(tmp_path), 2, 2, step=300) == []
 
@@ -196,27 +207,32 @@ def test_ranges_agree_with_sorting() -> None:
 def test_which_tables_have_the_order_of_the_frame() -> None:
     orders = {table.name: frame_order(table) for table in catalog.TABLES if table.stage == "graph"}
     assert orders == {
-        "cpg_nodes": FIRST,
-        "cpg_edges": PATH,
-        "cpg_props": None,
-        "cpg_props_map": None,
-        "cpg_edges_by_src": None,
-        "cpg_edges_by_dst": None,
-        "graph_shared_v1": FIRST,
+        "cpg_nodes": (REPO, FIRST),
+        "cpg_edges": (REPO, PATH),
+        "cpg_props": (),
+        "cpg_props_map": (),
+        "cpg_edges_by_src": (),
+        "cpg_edges_by_dst": (),
+        "graph_shared_v1": (REPO, FIRST),
     }
-    assert frame_order(catalog.table("relations_v1")) == frame_order(catalog.table("ast_files_v1")) == FIRST
+    by_file = [table for table in catalog.TABLES if table.stage in ("extract", "normalize", "relate")]
+    assert {table.name for table in by_file if frame_order(table) != (REPO, FIRST)} == {"scip_index_v1"}
+    # A user may have chosen another order.
+    for chosen in ((), ("repo_id",), ("path",), ("file_id", "repo_id"), ("repo_id", "bstart")):
+        assert frame_order(replace(EDGES, write=replace(EDGES.write, zorder_by=chosen))) == ()
 
 
 def test_the_order_of_the_frame_is_kept(spark: SparkSession, tmp_path: Path) -> None:
-    made = edges(7, 20)
+    made = edges(4, 20, ("c", "a", "b"))
     gathered = frame(spark, EDGES, made)
     target = EDGES.write.target_file_size
     for size, files in ((1, 1), (3 * target, 3)):
-        found = write_ordered(gathered, EDGES.name, EDGES, str(tmp_path), size, PATH)
+        found = write_ordered(gathered, EDGES.name, EDGES, str(tmp_path), size, frame_order(EDGES))
         for kind in KINDS:
             own = [file for file in found if file.partition["edge_kind"] == kind]
             assert 1 <= len(own) <= files
-            parts = sorted((read(tmp_path, EDGES, file) for file in own), key=lambda part: part[0]["path"])
+            parts = [read(tmp_path, EDGES, file) for file in own]
+            parts.sort(key=lambda part: (part[0]["repo_id"], part[0]["path"]))
             assert [row for part in parts for row in part] == ordered(
                 EDGES, [row for row in all_rows(made) if row["edge_kind"] == kind]
             )

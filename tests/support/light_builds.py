@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,17 @@ class Kept(Worker):
         """Keep the process; it ends with the tests."""
 
 
+class SameProcess(Worker):
+    """A worker that runs functions in the process of the test, where functions of ours may be replaced."""
+
+    def start(self) -> Any:
+        """Start nothing."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
+        """Call the function."""
+        return function(*arguments)
+
+
 KEPT = Kept()
 atexit.register(Worker.stop, KEPT)
 
@@ -67,10 +78,10 @@ def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **op
         return build(order(lake, repositories, *settings, **options), Progress(io.StringIO()), no_session)
 
 
-def clean_lake(lake: Path, repositories: Mapping[str, Path], **options: Any) -> BuildReport:
+def clean_lake(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:
     """Build a new lake, with all files treated as added."""
     with patch.object(building, "_make_plan", _all_added):
-        return refreshed(lake, repositories, **options)
+        return refreshed(lake, repositories, *settings, **options)
 
 
 def _all_added(prepared: Prepared, _: object) -> tuple[Plan, LakeState]:

@@ -12,6 +12,7 @@ from codeanatomy.extract.partitions import (
     partition_files,
     split_chunks,
 )
+from codeanatomy.node_ids import file_id
 from codeanatomy.sources.listing import Entry, Listing
 
 
@@ -66,3 +67,17 @@ def test_chunks_are_bounded_and_complete() -> None:
 
 def test_nothing_to_read_is_one_empty_share() -> None:
     assert [share.files for share in partition_files([sourced("a")], cores=4)] == [[]]
+
+
+def test_a_chunk_has_files_of_one_repository_and_chunks_are_in_order() -> None:
+    shares = partition_files([sourced(name, *[1_000] * 100) for name in "cab"], tasks=2)
+    shares.sort(key=lambda share: share.roots[0].repo_id)
+    chunks = [part for share in shares for part in split_chunks(share)]
+    names = [{part.roots[number].repo_id for number, _ in part.files} for part in chunks]
+    assert all(len(of_chunk) == 1 for of_chunk in names)
+    keys = [
+        (part.roots[number].repo_id, file_id(part.roots[number].repo_id, entry.path))
+        for part in chunks
+        for number, entry in part.files
+    ]
+    assert keys == sorted(keys)
