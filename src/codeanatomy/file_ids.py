@@ -142,11 +142,11 @@ def libcst_definitions(defs: Columns) -> dict[str, list[Any]]:
     """Return the definitions that LibCST gives, in the form of `definitions.definitions_of`."""
     rows = [] if not defs else list(zip(*(defs[name] for name in LIBCST_FIELDS["defs"]), strict=True))
     rows.sort(key=lambda row: (row[2], -row[3]))
-    found: dict[str, list[Any]] = {
+    columns: dict[str, list[Any]] = {
         name: [] for name in ("ast_id", "ast_end", "kind", "path", "outer_bstart", "bstart", "bend", "line")
     }
     around: list[tuple[str, int, Counter[str]]] = [(MODULE_PATH, END, Counter())]
-    _append(found, "Module", MODULE_PATH, 0, END, 1)
+    _append(columns, "Module", MODULE_PATH, 0, END, 1)
     for kind, name, start, end, line in rows:
         while around[-1][1] < end:
             around.pop()
@@ -154,15 +154,15 @@ def libcst_definitions(defs: Columns) -> dict[str, list[Any]]:
         label = name or "<lambda>"
         path = numbered_path(outer, label, seen[label])
         seen[label] += 1
-        _append(found, LIBCST_KINDS.get(kind, "FunctionDef"), path, start, end, line)
+        _append(columns, LIBCST_KINDS.get(kind, "FunctionDef"), path, start, end, line)
         around.append((path, end, Counter()))
-    return found
+    return columns
 
 
-def _append(found: dict[str, list[Any]], kind: str, path: str, start: int, end: int, line: int) -> None:
+def _append(columns: dict[str, list[Any]], kind: str, path: str, start: int, end: int, line: int) -> None:
     row = {"ast_id": 0, "ast_end": 0, "kind": kind, "path": path, "outer_bstart": start, "line": line}
     for name, cell in {**row, "bstart": start, "bend": end}.items():
-        found[name].append(cell)
+        columns[name].append(cell)
 
 
 def _spans_of(libcst: Mapping[str, Columns | None], syntax: Columns) -> dict[str, set[Span]]:
@@ -300,7 +300,7 @@ class FileIds:
         return table
 
     def _number(self, prefix: str, owned: Iterable[tuple[Any, int]]) -> Iterator[tuple[Any, str]]:
-        """Yield each thing with an id: its number among those of its definition."""
+        """Yield each element with its id, which has its number among those of its definition."""
         heads = [f"{prefix}{key}." for key in self.packed.keys]
         counts = [0] * len(heads)
         for each, owner in owned:
@@ -318,17 +318,17 @@ class FileIds:
         made = dict(self._number(f"{PREFIXES[kind]}:", zip(order, owners, strict=True)))
         return [made[at] for at in range(len(spans))]
 
-    def diagnostics(self, found: Sequence[tuple[str, str | None, int | None, int | None]]) -> list[str]:
+    def diagnostics(self, reported: Sequence[tuple[str, str | None, int | None, int | None]]) -> list[str]:
         """Return the ids of diagnostics: kind, code and span of each.
 
         They are numbered among those of their kind and code in their definition, in source order.
         """
-        owners = [key_of(each) for each in self.numbered("DIAGNOSTIC", [each[2:] for each in found])]
-        order = sorted(range(len(found)), key=lambda at: _outer_first(_placed(*found[at][2:])))
+        owners = [key_of(each) for each in self.numbered("DIAGNOSTIC", [each[2:] for each in reported])]
+        order = sorted(range(len(reported)), key=lambda at: _outer_first(_placed(*reported[at][2:])))
         seen: Counter[str] = Counter()
-        ids = [""] * len(found)
+        ids = [""] * len(reported)
         for at in order:
-            kind, code, _, _ = found[at]
+            kind, code, _, _ = reported[at]
             head = f"{PREFIXES['DIAGNOSTIC']}:{owners[at]}.{kind}.{escaped(code or '')}"
             ids[at] = f"{head}.{number_text(seen[head])}"
             seen[head] += 1
@@ -367,11 +367,11 @@ class FileIds:
         counts: Counter[int] = Counter()
         numbers = iter(self.packed.runs)
         runs = list(zip(numbers, numbers, strict=True))
-        found = []
+        numbered = []
         for (first, owner), (end, _) in pairwise([*runs, (END, 0)]):
-            found.append((first, owner, counts[owner]))
+            numbered.append((first, owner, counts[owner]))
             counts[owner] += end - first
-        return found
+        return numbered
 
 
 class DefinitionKeys:
@@ -393,9 +393,8 @@ class DefinitionKeys:
         Blocks are matched with definitions by type, name and line; those that share them are in the same
         order on both sides. What remains, such as the scopes of type parameters, has a path of its own.
         """
-        found: dict[str, str] = {}
         if not blocks:
-            return found
+            return {}
         waiting = self._by_label()
         rows = list(zip(*(blocks[name] for name in BLOCK_FIELDS), strict=True))
         paths = {key: MODULE_PATH for key, _, kind, _, _ in rows if kind == "module"}

@@ -222,5 +222,6 @@ def test_a_formatter_changes_no_id_of_real_files(package: str) -> None:
 
 
 def formatted(text: str, width: int) -> str:
-    command = [RUFF, "format", "--isolated", "--line-length", str(width), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    command = [str(RUFF), "format", "--isolated", "--line-length", str(width), "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    return done.stdout
