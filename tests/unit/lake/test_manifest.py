@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import pytest
-from msgspec import Struct, structs
+from msgspec import Struct, structs, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CommitConflict, ConstraintViolation
 from codeanatomy.lake.lease import LeaseRow
 from codeanatomy.lake.manifest import (
@@ -81,6 +82,19 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     ]
     assert append_manifest(str(tmp_path), rows, Commit("run-1"), after=-1) == 1
     assert read_manifest(str(tmp_path)) == rows
+
+
+def test_rows_from_before_ids_had_a_version_are_of_the_first(tmp_path: Path) -> None:
+    root, table = str(tmp_path), catalog.table("run_manifest")
+    older = structs.replace(table, columns=tuple(each for each in table.columns if each.name != "id_version"))
+    cells = to_builtins(run(), builtin_types=(datetime,))
+    del cells["id_version"]
+    append_small(root, older, [cells], Commit("run-1"))
+    assert [row.id_version for row in read_manifest(root)] == [1]
+    append_manifest(
+        root, [run("run-2", minutes=1, id_version=2)], Commit("run-2"), after=manifest_version(root)
+    )
+    assert [row.id_version for row in read_manifest(root)] == [1, 2]
 
 
 def test_rows_are_in_the_order_of_their_runs(tmp_path: Path) -> None:
