@@ -101,9 +101,17 @@ class PackedIds(Struct, array_like=True):
             for number, (_, start, end, _) in enumerate(_fours(packed.places))
             if number and start >= 0
         }
+        unplaced: list[tuple[int, int, str]] = []
         for first, last, name, start, end in _parameters_of(libcst.get("params") or {}, syntax):
             if (first, last) in by_span:
                 packed.parameters.append((by_span[first, last], normalize("NFKC", name), start, end))
+            else:
+                unplaced.append((start, end, normalize("NFKC", name)))
+        # Of functions that LibCST places and CPython does not: they belong to what is around them.
+        unplaced.sort()
+        around = owners.of([(start, end) for start, end, _ in unplaced])
+        for owner, (start, end, name) in zip(around, unplaced, strict=True):
+            packed.parameters.append((owner, name, start, end))
         return packed
 
 
@@ -289,7 +297,7 @@ class FileIds:
         elif kind == "PARAMETER":
             seen: Counter[tuple[int, str]] = Counter()
             for owner, name, start, end in packed.parameters:
-                # Only a function that does not compile has two of a name.
+                # Two of a name: the function does not compile, or has a lambda without a place.
                 repeated = f"#{seen[owner, name]}" if seen[owner, name] else ""
                 seen[owner, name] += 1
                 table[start, end] = f"{prefix}{packed.keys[owner]}.{escaped(name)}{repeated}"

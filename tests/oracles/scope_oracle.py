@@ -26,16 +26,16 @@ from unicodedata import normalize
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.node_ids import binding_id, scope_id
+from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
+from codeanatomy.node_ids import binding_id, file_id
 from codeanatomy.relate.compile.bindings import UnboundName, add_binding_relations
 from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.scope_tree import Scopes, build_scopes
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.scope_tree import Scopes, build_scopes, name_scopes
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
+from codeanatomy.syntax_tree import Tree
 
 OPTIONS = ExtractOptions()
 FAMILIES = {
@@ -56,13 +56,14 @@ class Bound:
     tree: Tree
     scopes: Scopes
     libcst: Mapping[str, Any]
+    ids: FileIds
     rows: RelationRows
     unbound_uses: list[UnboundName]
 
     def __post_init__(self) -> None:
         tree = self.tree
         self.makers = {(tree.bstart[node], tree.bend[node]): node for node in self.scopes if node > 0}
-        self.by_id = {scope_id(self.rows.file_id, scope.key): scope for scope in self.scopes.values()}
+        self.by_id = {scope.key: scope for scope in self.scopes.values()}
 
 
 @dataclass
@@ -81,8 +82,11 @@ def bound(source: Source) -> Bound | None:
         return None
     tree = Tree(ast["nodes"])
     scopes = build_scopes(tree, symbols["blocks"])
-    rows = RelationRows("test", file_id("test", source.path), source.path)
-    return Bound(tree, scopes, libcst, rows, add_binding_relations(rows, tree, scopes, libcst))
+    place = "test", source.path
+    ids = FileIds(PackedIds.of_file(*place, ast["definitions"], libcst, ast["nodes"]))
+    name_scopes(scopes, ids, DefinitionKeys(*place, ast["definitions"]).of_scopes(symbols["blocks"]))
+    rows = RelationRows("test", file_id(*place), source.path)
+    return Bound(tree, scopes, libcst, ids, rows, add_binding_relations(rows, tree, scopes, libcst, ids))
 
 
 class Touch(NamedTuple):
@@ -234,7 +238,7 @@ def _misplaced(
             homes = {"own": node}
         elif touch.family == "name":
             homes["own"] = node
-        keys = [scope_id(file.rows.file_id, file.scopes[home].key) for home in homes.values()]
+        keys = [file.scopes[home].key for home in homes.values()]
         found.counts["homes"] += 1
         if use.binding not in {binding_id(key, touch.name) for key in keys}:
             yield f"{use.kind} {use.family} of {touch.name}: not the binding of {homes}"

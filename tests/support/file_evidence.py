@@ -13,7 +13,8 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.extractors import EXTRACTORS
-from codeanatomy.extract.file_rows import extract_file, file_id, table_batches
+from codeanatomy.extract.file_rows import extract_file, table_batches
+from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.file_view import FileEvidence, file_from_parts
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading

@@ -23,6 +23,7 @@ from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.graph.file_view import GraphFile
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import REPEAT_KEY, TABLES, file_rows
+from oracles.id_oracle import id_problems
 from support import corpus
 from support.folders import CASES
 from support.graph_stage import Graph, graph_files, rows_of
@@ -48,6 +49,9 @@ IN_SOURCE_ORDER = {
     "LITERAL",
     "NAME_REF",
 }
+# Kinds of edges between nodes of one definition; roles of those that lead to a scope of no definition.
+OF_ONE_DEFINITION = {"DECLARES_MODULE", "HAS_DOCSTRING", "HAS_PARAMETER", "OWNS_SCOPE", "SCOPE_BINDS"}
+NO_DEFINITIONS = {"type_parameters", "type_variable", "type_alias", "annotation"}
 KEY = r"\w+:[\w-]{16}"
 # Ids of nodes, by the key that their kind declares.
 RECIPES = {
@@ -233,6 +237,30 @@ def _numbers(graph: Graph) -> Complaints:
             yield f"{one['node_kind']}: numbers are not in source order", one
 
 
+def _keys(graph: Graph) -> Complaints:
+    """A definition and what it has once, or has by name, share its key; a scope and its bindings, too."""
+    # Those in f-strings, before Python 3.12: what belongs to them is not known.
+    unplaced = {row["node_id"] for row in graph.nodes if row["bstart"] is None}
+    has_code: dict[str, bool] = {}
+    for row in graph.edges:
+        kind, src, dst = row["edge_kind"], row["src_node_id"], row["dst_node_id"]
+        # Type parameters have scopes of their own.
+        is_known = src not in unplaced or kind in ("DECLARES_MODULE", "SCOPE_BINDS")
+        if kind in OF_ONE_DEFINITION and is_known and row["role"] not in NO_DEFINITIONS:
+            if _key(src) != _key(dst):
+                yield f"{kind}: ends of two definitions", row
+        # The compiler copies the code of a `finally`, with what is defined in it.
+        elif kind == "HAS_CODE_UNIT" and is_known:
+            has_code[src] = has_code.get(src, False) or _key(src) == _key(dst)
+    for node, has_own in has_code.items():
+        if not has_own:
+            yield "HAS_CODE_UNIT: no code with the key of the definition", node
+
+
+def _key(node: str) -> str:
+    return node.partition(":")[2].partition(".")[0]
+
+
 def _nodes(graph: Graph) -> Complaints:
     """Check the columns that the catalogue declares for a kind."""
     files = {row["node_id"]: row["path"] for row in graph.nodes if row["node_kind"] == "FILE"}
@@ -361,6 +389,7 @@ CHECKS: tuple[Callable[[Graph], Complaints], ...] = (
     _columns,
     _identity,
     _numbers,
+    _keys,
     _nodes,
     _edges,
     _counts,
@@ -396,6 +425,22 @@ def text_problems_of(graph: Graph, sources: Sources) -> list[str]:
         starts = source.line_of(row["bstart"])
         if row["line"] != starts:
             wrong.append(f"{row['node_kind']} {row['name']!r}: line {row['line']}, not {starts}")
+    return wrong
+
+
+def id_problems_of(graph: Graph, sources: Sources) -> list[str]:
+    """Return the nodes whose ids are not those that a walk over `ast` makes."""
+    by_path: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in graph.nodes:
+        if row["owner_file_id"] is not None:
+            by_path[row["path"]].append(row)
+    wrong = []
+    for path, text in sources.items():
+        repo_id = by_path[path][0]["repo_id"]
+        wrong += [
+            f"{path}: {problem}"
+            for problem in id_problems(repo_id, path, source_of(text, path).utf8.decode(), by_path[path])
+        ]
     return wrong
 
 

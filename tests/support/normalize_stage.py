@@ -8,8 +8,8 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.extract.evidence import ExtractFunction
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.sources.source_file import Source, decode
 

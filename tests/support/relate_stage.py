@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from codeanatomy.arrow import pack_rows
 from codeanatomy.extract.ast_files import ast_files_v1
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.node_ids import file_id
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.emit.calls import is_counted
 from codeanatomy.relate.emit.relations import RelationEmitter

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from support.graph_checks import CONSTRUCTS, built, problems_of, sources_of, text_problems_of
+from support.graph_checks import (
+    CONSTRUCTS,
+    built,
+    id_problems_of,
+    problems_of,
+    sources_of,
+    text_problems_of,
+)
 from support.graph_stage import Graph, graph_of
 from support.marks import quick
 
@@ -21,6 +28,7 @@ def test_the_graphs_of_all_constructs_are_whole(construct: str, profile: Any) ->
     graph = built(construct, profile)
     assert problems_of(graph, profile) == []
     assert text_problems_of(graph, sources_of(construct)) == []
+    assert id_problems_of(graph, sources_of(construct)) == []
 
 
 @pytest.mark.parametrize("profile", ["full", "default"])
@@ -31,6 +39,17 @@ def test_the_graph_of_a_package_is_whole(profile: Any) -> None:
 
 def test_the_source_has_what_nodes_say() -> None:
     assert text_problems_of(built("requests"), sources_of("requests")) == []
+
+
+def test_ids_are_those_of_a_second_implementation() -> None:
+    assert id_problems_of(built("requests"), sources_of("requests")) == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("package", ["commonmark", "flask", "pyflakes", "toolz"])
+def test_ids_of_a_package_are_those_of_a_second_implementation(package: str) -> None:
+    assert problems_of(built(package)) == []
+    assert id_problems_of(built(package), sources_of(package)) == []
 
 
 def test_every_node_of_the_tree_is_there() -> None:
@@ -151,3 +170,50 @@ def test_the_checks_know_profiles() -> None:
 def test_the_checks_read_the_source(kind: str, cells: dict[str, Any]) -> None:
     graph = damaged("nodes", kind, **cells)
     assert len(text_problems_of(graph, CALLED_TWICE)) == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("FILE", "MODULE", "CLASS", "FUNCTION", "DOCSTRING", "SCOPE", "CODE_UNIT", "PARAMETER", "BINDING"),
+        *("AST_NODE", "CALLSITE", "IMPORT_ALIAS", "LITERAL", "NAME_REF"),
+    ],
+)
+def test_ids_of_another_definition_are_found(kind: str) -> None:
+    sources = {"main.py": 'import a\nclass A:\n    """Doc."""\n    def f(self, x=lambda: a()): return x(1)\n'}
+    graph = graph_of(sources)
+    assert id_problems_of(graph, sources) == []
+    row = next(row for row in graph.nodes if row["node_kind"] == kind)
+    row["node_id"] = row["node_id"].replace(row["node_id"].partition(":")[2][:16], "-" * 16)
+    assert any(f"main.py: {kind}: " in problem for problem in id_problems_of(graph, sources))
+
+
+@pytest.mark.parametrize("kind", ["AST_NODE", "CALLSITE", "LITERAL"])
+def test_numbers_in_another_order_are_found(kind: str) -> None:
+    sources = {"main.py": "f(1)\nprint(2)\n"}
+    graph = graph_of(sources)
+    first, second, *_ = (row for row in graph.nodes if row["node_kind"] == kind and row["bstart"] is not None)
+    first["node_id"], second["node_id"] = second["node_id"], first["node_id"]
+    assert any(f"main.py: {kind}: " in problem for problem in id_problems_of(graph, sources))
+
+
+@pytest.mark.parametrize(
+    ("complaint", "prefix"),
+    [
+        ("OWNS_SCOPE: ends of two definitions", "scope"),
+        ("HAS_PARAMETER: ends of two definitions", "parameter"),
+        ("HAS_CODE_UNIT: no code with the key of the definition", "code"),
+    ],
+)
+def test_ends_of_two_definitions_are_found(complaint: str, prefix: str) -> None:
+    """As if two lambdas of one line had been mixed up."""
+    graph = graph_of({"main.py": "x = (lambda a: 1), (lambda a: 2)\n"})
+    assert problems_of(graph) == []
+    keys = [row["node_id"].partition(":")[2] for row in graph.nodes if row["node_kind"] == "FUNCTION"]
+    other = dict(zip(keys, keys[::-1], strict=True))
+    for row in graph.edges:
+        for end in ("src_node_id", "dst_node_id"):
+            head, _, key = row[end].partition(":")
+            if head == prefix:
+                row[end] = f"{head}:{other.get(key[:16], key[:16])}{key[16:]}"
+    assert any(complaint in problem for problem in problems_of(graph))

@@ -15,13 +15,14 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.node_ids import binding_id, node_id, scope_id
+from codeanatomy.file_ids import FileIds, PackedIds
+from codeanatomy.node_ids import binding_id, definition_key
 from codeanatomy.relate.compile.bindings import add_binding_relations
 from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.scope_tree import build_scopes
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.source_file import Source
+from codeanatomy.syntax_tree import Tree
 from oracles.scope_oracle import Agreement, Bound, agreement, bound
 from support import corpus
 from support.normalize_stage import source_of, sources_in
@@ -41,10 +42,9 @@ def homes(file: Bound) -> dict[str, str]:
     """Binding ids spelled as scope and name: `module.x`, `f.x`, `lambda.x`."""
     named = {}
     for scope in file.scopes.values():
-        own = scope_id(file.rows.file_id, scope.key)
         # A class has the cell `__class__` and no symbol of it.
         for name in scope.bound | scope.cells:
-            named[binding_id(own, name)] = f"{called(scope)}.{name}"
+            named[binding_id(scope.key, name)] = f"{called(scope)}.{name}"
     return named
 
 
@@ -506,20 +506,22 @@ def test_bindings_that_are_those_of_another_scope() -> None:
 def test_a_row_says_who_says_so() -> None:
     file = read("x = 1")
     row = file.rows.rows()[0]
-    scope = scope_id(file.rows.file_id, "module:top@0#0")
+    module = definition_key("test", "a.py")
+    scope = f"scope:{module}"
     assert row["relation_kind"] == "WRITES"
-    assert row["src_id"] == node_id("NAME_REF", file.rows.file_id, 0, 1)
-    assert row["dst_id"] == binding_id(scope, "x")
+    assert row["src_id"] == f"name_ref:{module}.000000"
+    assert row["dst_id"] == f"binding:{module}.x"
     assert (row["confidence"], row["resolution_method"], row["rule_name"]) == (1.0, "scope", "scope")
     assert row["evidence"]["witness"] == ["symtable", "libcst"]
-    assert row["evidence"]["key"][0] == scope
+    assert row["evidence"]["key"] == [scope, f"span:{module}.0-1"]
 
 
 def test_a_file_that_the_compiler_refuses_has_open_uses_only() -> None:
     source = source_of("def f(a, a): return a\n")
     rows, tree = RelationRows("r", "file:f", "a.py"), Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
+    ids = FileIds(PackedIds.of_definitions("r", "a.py", {}))
     found = add_binding_relations(
-        rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells
+        rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells, ids
     )
     assert [(use.name, use.scope) for use in found] == [("a", None)]
     assert len(rows) == 0
@@ -532,8 +534,9 @@ def test_scopes_that_do_not_come_out_even_are_lost() -> None:
     tree = Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
     scopes = build_scopes(tree, blocks)
     assert [tree.kind[node] for node in scopes.unmatched] == ["Lambda", "Lambda"]
-    rows = RelationRows("r", "file:f", "a.py")
-    found = add_binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells)
+    rows, ids = RelationRows("r", "file:f", "a.py"), FileIds(PackedIds.of_definitions("r", "a.py", {}))
+    name_scopes(scopes, ids, {key: key for key in blocks["scope_key"]})
+    found = add_binding_relations(rows, tree, scopes, libcst_files_v1(source, OPTIONS).cells, ids)
     assert [(use.name, use.scope and use.scope.state) for use in found] == [
         ("x", "unmatched"),
         ("y", "unmatched"),
