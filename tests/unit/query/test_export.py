@@ -199,9 +199,9 @@ def test_nothing_and_the_empty_text_differ_in_csv(tmp_path: Path) -> None:
     place = header.split(",").index("name")
     assert (first.split(",")[place], second.split(",")[place]) == ('""', "")
     assert (tmp_path / "graph" / "edges.csv").read_text() == (
-        "repo_id,edge_id,:TYPE,:START_ID,:END_ID,role,ordinal:int,owner_file_id,path,bstart:long,bend:long,"
+        "repo_id,:TYPE,:START_ID,:END_ID,repeat:int,role,ordinal:int,owner_file_id,path,bstart:long,bend:long,"
         "line:int,origin,resolution_method,confidence:double,score:double,symbol_roles:int,"
-        "ambiguity_group_id,rule_name\n"
+        "ambiguity_group_id,rule_name,edge_id\n"
     )
     assert "--nodes=nodes.csv" in (tmp_path / "graph" / "README.txt").read_text()
 

@@ -94,7 +94,7 @@ def unresolved(
         " LEFT JOIN d ON d.node_id = i.inner_id LEFT JOIN n ON n.node_id = u.src_id",
         relations,
         tuple(args),
-        order=("repo_id", "path", "line", "bstart", "relation", "symbol_id", "method", "bend"),
+        order=("repo_id", "path", "line", "bstart", "relation", "bend", "symbol_id", "method"),
         notes=(NOTE,),
     )
 
