@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from codeanatomy.arrow import pack_rows
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
@@ -120,5 +119,5 @@ def digest(seed: int) -> str:
         if len(sources) > 1:
             random.Random(seed).shuffle(sources)
             for rows in relations(solved(dict(sources))):
-                total.update(pack_rows(rows.batch()))
+                total.update(rows.packed())
     return total.hexdigest()

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.arrow import unpack_rows
-from codeanatomy.node_ids import binding_id, scope_id
+from codeanatomy.node_ids import binding_id, definition_key, scope_id
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.name_resolution import MODULE_KEY
 from support import callgraph_score as score
 from support.relate_stage import call_edges, relations, solved, sources_below
 
@@ -75,15 +74,11 @@ def test_references_mean_what_the_labels_say(case: score.Case) -> None:
 def named_bindings(program: Program, module: str) -> dict[str, str]:
     """Bindings of the module and its functions by the names that labels have for them."""
     scopes = {
-        MODULE_KEY: module,
-        **{each.scope_key: f"{module}.{each.qualname}" for each in program.functions},
+        scope_id(definition_key(program.repo_id, program.path)): module,
+        **{each.scope_id: f"{module}.{each.qualname}" for each in program.functions},
     }
     words = {each.name for each in program.definitions}
-    return {
-        binding_id(scope_id(program.file_id, key), word): f"{owner}.{word}"
-        for key, owner in scopes.items()
-        for word in words
-    }
+    return {binding_id(scope, word): f"{owner}.{word}" for scope, owner in scopes.items() for word in words}
 
 
 def test_every_construct_is_met(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.node_ids import package_id
 from support.relate_stage import relations, solved
 
 Row = dict[str, Any]
@@ -209,7 +208,7 @@ def test_imports_of_namespace_packages_lead_to_packages() -> None:
     found = {
         (row["relation_kind"], row["line"], row["dst_qname"])
         for row in rows
-        if row["dst_kind"] == "PACKAGE" and row["dst_id"] == package_id("test", row["dst_qname"])
+        if row["dst_kind"] == "PACKAGE" and row["dst_id"] == f"package:test:{row['dst_qname']}"
     }
     assert found == {
         ("IMPORTS_MODULE", 1, "space.one"),

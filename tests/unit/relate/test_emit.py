@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from codeanatomy import catalog
 from codeanatomy.node_ids import PREFIXES
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from support import callgraph_score as score
@@ -47,6 +49,9 @@ ENDS: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
+KEY = catalog.table(RELATIONS).primary_key
+
+
 def rows_of(values: Values) -> list[Row]:
     return [row for rows in relations(values) for row in rows.batch().to_pylist()]
 
@@ -54,7 +59,7 @@ def rows_of(values: Values) -> list[Row]:
 def check(rows: list[Row]) -> None:
     """What holds for every row."""
     groups = Counter(row["ambiguity_group_id"] for row in rows if row["ambiguity_group_id"])
-    assert len({row["relation_id"] for row in rows}) == len(rows)
+    assert len({tuple(row[name] for name in KEY) for row in rows}) == len(rows)
     for row in rows:
         sources, targets = ENDS[row["relation_kind"]]
         assert row["src_kind"] in sources, row

@@ -9,7 +9,6 @@ from textwrap import dedent
 
 import pytest
 
-from codeanatomy.ids import stable_id
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from support.relate_stage import solved
 
@@ -176,9 +175,7 @@ def test_namespace_packages_are_packages_of_the_repository() -> None:
         "main.py": "import space.one.part, other.one\nfrom space import one\n",
     }
     definitions = NameResolver(solved(sources))
-    space, one = (
-        Target("PACKAGE", stable_id("package", "test", name), name) for name in ("space", "space.one")
-    )
+    space, one = (Target("PACKAGE", f"package:test:{name}", name) for name in ("space", "space.one"))
     assert definitions.targets_of_name("main", "space") == (space,)
     assert definitions.targets_of_name("main", "one") == definitions.targets_of_name("space", "one") == (one,)
     assert [each.kind for each in definitions.targets_of_name("main", "other")] == ["EXTERNAL_MODULE"]

@@ -1,4 +1,4 @@
-"""Rows of relations in Arrow: one per relation, in the table's order whatever order they came in."""
+"""Rows of relations in Arrow: one per relation; those of a file in one order, whatever order they came in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.file_ids import PackedIds
+from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, RelationRows
+from codeanatomy.relate.repository import FileRelations
 
 
 def made() -> RelationRows:
@@ -49,7 +52,6 @@ def test_a_row_has_its_cells_and_what_all_share() -> None:
         reason="contradicted",
     )  # fmt: skip
     [row] = rows.batch().to_pylist()
-    assert row.pop("relation_id").startswith("rel:")
     assert row == {
         "repo_id": "repo",
         "relation_kind": "PASSES_TO",
@@ -114,10 +116,12 @@ def test_what_differs_in_ends_place_or_role_are_two_rows(
     rows = made()
     add(rows, "s", "d")
     add(rows, *second)
-    assert len({row["relation_id"] for row in rows.rows()}) == 2
+    key = catalog.table(RELATIONS).primary_key
+    assert len({tuple(row[name] for name in key) for row in rows.rows()}) == len(rows) == 2
 
 
-def test_the_order_of_rows_is_the_tables() -> None:
+def test_the_order_of_a_files_rows_does_not_depend_on_how_they_came() -> None:
+    program = Program("repo", "file:a", "a.py", PackedIds.of_definitions("repo", "a.py", {}))
     wanted = [(f"src:{number % 7}", f"dst:{number}" if number % 3 else None, number) for number in range(60)]
     batches = []
     for seed in range(3):
@@ -125,11 +129,12 @@ def test_the_order_of_rows_is_the_tables() -> None:
         rows = made()
         for each in wanted:
             add(rows, *each)
-        batches.append(rows.batch())
+        assert [row["bstart"] for row in rows.batch().to_pylist()] == [start for _, _, start in wanted]
+        batches.append(FileRelations(program, rows).tables()[RELATIONS])
     assert batches[0].equals(batches[1])
     assert batches[0].equals(batches[2])
-    keys = [(row["src_id"], row["relation_id"]) for row in batches[0].to_pylist()]
-    assert keys == sorted(keys)
+    sources = [row["src_id"] for row in batches[0].to_pylist()]
+    assert sources == sorted(sources)
 
 
 def test_text_that_utf8_cannot_spell_is_still_a_row() -> None:

@@ -10,24 +10,32 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.extract.file_rows import file_id
-from codeanatomy.node_ids import ast_node_id, binding_id, module_id, node_id, package_id, scope_id
+from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
+from codeanatomy.node_ids import binding_id, definition_key, file_id, module_id, natural_id, scope_id
 from codeanatomy.relate import repository
 from codeanatomy.relate.compile.bindings import add_binding_relations
 from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
 from codeanatomy.relate.compile.scope_relations import add_scope_relations
-from codeanatomy.relate.compile.scope_tree import build_scopes
-from codeanatomy.relate.compile.syntax_tree import Tree
+from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
 from codeanatomy.relate.values.analysis import Values
+from codeanatomy.syntax_tree import Tree
 from support import callgraph_score as score
 from support import corpus
 from support.relate_stage import repository_rows, sources_below, witnessed
 
 Row = dict[str, Any]
 Sources = Mapping[str, str | bytes]
-TOP = "module:top@0#0"
 MAIN = file_id("test", "main.py")
+
+
+def main_key(qualified: str = "") -> str:
+    """The key of a definition in main.py."""
+    return definition_key("test", "main.py", qualified)
+
+
+def main_scope(qualified: str) -> str:
+    return scope_id(main_key(qualified))
 
 
 def rows_of(files: Sequence[ExtractedFile]) -> list[Row]:
@@ -101,41 +109,46 @@ def test_scopes_are_owned_by_what_makes_them() -> None:
     text = "class A:\n  def m(self): return lambda: [x for x in self]\n"
     rows = related({"main.py": text}, "OWNS_SCOPE")
     tree = Tree(witnessed(text).ast["nodes"] or {})
-    listcomp = tree.kind.index("ListComp")
-    method = f"{TOP}/class:A@1#0/function:m@2#0"
-    inner = f"{method}/function:lambda@2#0"
-    last = f"{inner}/function:listcomp@2#0"
+    cls, method = main_key("A"), main_key("A.m")
+    inner, last = main_key("A.m.<lambda>#0"), main_key("A.m.<lambda>#0.<listcomp>#0")
     assert told(rows, "role", "src_kind", "src_id", "dst_id", "bstart", "bend", "line") == [
-        ("class", "CLASS", node_id("CLASS", MAIN, 0, 56), scope_id(MAIN, f"{TOP}/class:A@1#0"), 0, 56, 1),
-        ("module", "MODULE", module_id(MAIN), scope_id(MAIN, TOP), 0, 57, tree.line[0]),
-        ("function", "FUNCTION", node_id("FUNCTION", MAIN, 11, 56), scope_id(MAIN, method), 11, 56, 2),
-        ("lambda", "FUNCTION", node_id("FUNCTION", MAIN, 31, 56), scope_id(MAIN, inner), 31, 56, 2),
-        ("comprehension", "AST_NODE", ast_node_id(MAIN, 39, 56, listcomp), scope_id(MAIN, last), 39, 56, 2),
+        ("class", "CLASS", f"class:{cls}", f"scope:{cls}", 0, 56, 1),
+        ("module", "MODULE", f"module:{main_key()}", f"scope:{main_key()}", 0, 57, tree.line[0]),
+        ("function", "FUNCTION", f"function:{method}", f"scope:{method}", 11, 56, 2),
+        ("lambda", "FUNCTION", f"function:{inner}", f"scope:{inner}", 31, 56, 2),
+        ("comprehension", "AST_NODE", f"ast:{last}.000000", f"scope:{last}", 39, 56, 2),
     ]
     assert {(row["dst_kind"], row["dst_qname"], row["src_qname"]) for row in rows} == {("SCOPE", None, None)}
 
 
 def test_a_lambda_without_a_place_owns_its_scope() -> None:
     file = witnessed("lambda: 0\n")
-    nodes = dict(file.ast["nodes"] or {})
-    at = nodes["kind"].index("Lambda")
-    for name in ("bstart", "bend"):
-        nodes[name] = [None if number == at else value for number, value in enumerate(nodes[name])]
-    [row] = [row for row in scope_rows(file, nodes) if row["role"] == "lambda"]
-    assert (row["src_id"], row["bstart"]) == (node_id("FUNCTION", MAIN, None, None), None)
+    nodes, definitions = dict(file.ast["nodes"] or {}), dict(file.ast["definitions"] or {})
+    for columns in (nodes, definitions):
+        at = columns["kind"].index("Lambda")
+        for name in ("bstart", "bend"):
+            columns[name] = [None if number == at else value for number, value in enumerate(columns[name])]
+    [row] = [row for row in scope_rows(file, nodes, definitions) if row["role"] == "lambda"]
+    assert (row["src_id"], row["bstart"]) == (f"function:{main_key('<lambda>#0')}", None)
+    assert row["dst_id"] == main_scope("<lambda>#0")
 
 
 def scope_rows(
     file: ExtractedFile,
     nodes: Mapping[str, Sequence[Any]] | None = None,
+    definitions: Mapping[str, Sequence[Any]] | None = None,
     blocks: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Row]:
     """The rows of the scopes of a file, with another tree or other blocks."""
-    tree = Tree(nodes or file.ast["nodes"] or {})
-    scopes = build_scopes(tree, blocks or file.symtable["blocks"])
+    nodes, definitions = nodes or file.ast["nodes"] or {}, definitions or file.ast["definitions"] or {}
+    blocks = blocks or file.symtable["blocks"] or {}
+    tree, scopes = Tree(nodes), build_scopes(Tree(nodes), blocks)
+    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, file.libcst, nodes))
+    name_scopes(scopes, ids, DefinitionKeys(file.repo_id, file.path, definitions).of_scopes(blocks))
     rows = RelationRows(file.repo_id, file.file_id, file.path)
-    add_binding_relations(rows, tree, scopes, {name: found for name, found in file.libcst.items() if found})
-    add_scope_relations(rows, tree, scopes)
+    libcst = {name: found for name, found in file.libcst.items() if found}
+    add_binding_relations(rows, tree, scopes, libcst, ids)
+    add_scope_relations(rows, tree, scopes, ids)
     return rows.rows()
 
 
@@ -193,7 +206,7 @@ def test_cells_of_classes_are_bound_by_their_scopes() -> None:
             def m(self): ...
     """
     rows = related({"main.py": text, "use.py": "import main\nmain.only\n"}, "SCOPE_BINDS")
-    cls = scope_id(MAIN, f"{TOP}/class:A@5#0")
+    cls = main_scope("A")
     fields = ("src_kind", "src_id", "dst_kind", "dst_id", "role", "rule_name", "dst_qname", "owner_file_id")
     assert told(rows, *fields) == [
         ("SCOPE", cls, "BINDING", binding_id(cls, "__class__"), "__class__", "scope", None, MAIN)
@@ -219,7 +232,7 @@ def test_attributes_belong_to_the_file_of_their_class() -> None:
     use = "from main import A\na = A()\na.y = a.x\nA.z = 1\n"
     rows = related({"main.py": main, "use.py": use, "more.py": use}, "SCOPE_BINDS")
     assert {(row["owner_file_id"], row["path"]) for row in rows} == {(MAIN, "main.py")}
-    cls, sub = (scope_id(MAIN, f"{TOP}/{key}") for key in ("class:A@2#0", "class:B@12#0"))
+    cls, sub = main_scope("A"), main_scope("B")
     assert told(rows, "src_id", "dst_id", "role", "rule_name", "dst_qname") == [
         (cls, binding_id(cls, "_A__private"), "_A__private", "attribute", "main.A._A__private"),
         (cls, binding_id(cls, "__class__"), "__class__", "scope", None),
@@ -240,20 +253,16 @@ def test_free_names_are_those_of_the_scope_that_binds_them() -> None:
             def through():
                 return lambda: (n, n)
     """
-    cls = f"{TOP}/class:A@2#0"
-    method = f"{cls}/function:m@3#0"
-    through = f"{method}/function:through@5#0"
+    paths = ("A", "A.m", "A.m.through", "A.m.through.<lambda>#0")
     keys = {
-        binding_id(scope_id(MAIN, key), name): f"{key.rpartition(':')[2]} {name}"
-        for key in (cls, method, through, f"{through}/function:lambda@6#0")
-        for name in ("n", "__class__")
+        binding_id(main_scope(path), name): f"{path} {name}" for path in paths for name in ("n", "__class__")
     }
     rows = related({"main.py": text}, "BINDING_RESOLVES_TO")
     found = [(keys[row["src_id"]], keys[row["dst_id"]], row["role"], row["line"]) for row in rows]
     assert sorted(found, key=str) == [
-        ("lambda@6#0 n", "m@3#0 n", "free", 6),
-        ("m@3#0 __class__", "A@2#0 __class__", "free", None),
-        ("through@5#0 n", "m@3#0 n", "free", None),
+        ("A.m __class__", "A __class__", "free", None),
+        ("A.m.through n", "A.m n", "free", None),
+        ("A.m.through.<lambda>#0 n", "A.m n", "free", 6),
     ]
     assert [one["witness"] for one in rows[0]["evidence"]] == ["symtable"]
 
@@ -298,12 +307,16 @@ def nodes_of(file: ExtractedFile) -> Iterator[tuple[str, str]]:
         "DECORATOR": places(file.libcst.get("decorators")),
     }
     spans["CLASS"] = spans["FUNCTION"]
+    nodes, definitions = (file.ast.get(name) or {} for name in ("nodes", "definitions"))
+    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, file.libcst, nodes))
     for kind, found in spans.items():
         for bstart, bend in found:
-            yield kind, node_id(kind, file.file_id, bstart, bend)
-    nodes = file.ast.get("nodes") or {"bstart": (), "bend": ()}
-    for number, (bstart, bend) in enumerate(zip(nodes["bstart"], nodes["bend"], strict=True)):
-        yield "AST_NODE", ast_node_id(file.file_id, bstart, bend, number)
+            node = ids.at(kind, bstart, bend)
+            # Not a node of this kind.
+            if ".@" not in node:
+                yield kind, node
+    for node in ids.ast_ids(len(nodes.get("kind", ()))):
+        yield "AST_NODE", node
     yield "MODULE", module_id(file.file_id)
     yield "FILE", file.file_id
 
@@ -328,8 +341,11 @@ def check(files: Sequence[ExtractedFile]) -> Counter[str]:
         for kind, node in nodes_of(file):
             known[kind].add(node)
         blocks = file.symtable.get("blocks") or {"scope_key": (), "symbols": ()}
+        keys = DefinitionKeys(file.repo_id, file.path, file.ast.get("definitions") or {}).of_scopes(
+            file.symtable.get("blocks") or {}
+        )
         for key, symbols in zip(blocks["scope_key"], blocks["symbols"], strict=True):
-            own = scope_id(file.file_id, key)
+            own = scope_id(keys[key])
             scopes[own] = file.file_id
             bindings.update(binding_id(own, name) for name in symbols["name"])
             free.update(binding_id(own, name) for name in compress(symbols["name"], symbols["is_free"]))
@@ -348,7 +364,7 @@ def check(files: Sequence[ExtractedFile]) -> Counter[str]:
     assert len({row["src_id"] for row in resolved}) == len(resolved)
     assert {row["src_id"] for row in resolved if row["role"] != "global"} == free
     known["PACKAGE"] = {
-        package_id(row["repo_id"], around)
+        natural_id("PACKAGE", row["repo_id"], around)
         for row in rows
         if row["relation_kind"] == "DECLARES_MODULE"
         for around in accumulate(row["dst_qname"].split(".")[:-1], lambda *parts: ".".join(parts))

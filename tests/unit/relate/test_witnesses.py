@@ -18,11 +18,12 @@ from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import read_document, scan_index
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import CheckerReport, extract_types, partition_reports
+from codeanatomy.node_ids import definition_key
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
-from codeanatomy.relate.witnesses.claims import public_name, span_key
+from codeanatomy.relate.witnesses.claims import public_name
 from codeanatomy.relate.witnesses.scip import parse_symbol
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.source_file import Source, decode
@@ -152,8 +153,8 @@ def test_scip_agrees_on_a_name() -> None:
     (row,) = repository.at("f", "REFERS_TO", number=2).values()
     assert (row["dst_qname"], row["confidence"], row["symbol_roles"]) == ("main.f", 1.0, READ)
     assert words(row) == {"scopes": True, "scip": True}
-    file_id = repository.programs[0].file_id
-    assert row["evidence"]["key"][1] == span_key(file_id, *repository.place("|f|()\n"))
+    key = definition_key("test", "main.py")
+    assert row["evidence"]["key"] == [f"name_ref:{key}.000000", f"span:{key}.13-14"]
     (call,) = [row for row in repository.rows("CALLS") if row["bstart"] == 13]
     assert (call["confidence"], words(call)) == (1.0, {"values": True, "scip": True})
     assert repository.disagreements == []
