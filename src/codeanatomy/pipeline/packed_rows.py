@@ -34,6 +34,7 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.delta.write.data_files import write_files, write_on_executors
+from codeanatomy.errors import NeedsSpark
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.small_tables import FEW_BYTES, PackedTable, in_groups
 from codeanatomy.pipeline.sorted_tables import in_order, sort_keys, write_sorted
@@ -188,7 +189,7 @@ def _replace(
     if local_folder(run.store, name) is not None:
         written = [] if files is None else files()
         run.check()
-        return adopt_files(run.store, name, written, owners, commit, by="repo_id")
+        return _adopt(run, name, written, owners, commit)
     size = packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     rows = table_rows(gathered, column, table.columns)
     run.check()
@@ -215,7 +216,17 @@ def append_packed(
 
     files = write_on_executors(gathered.select(name).coalesce(1), write) if worked.rows[name] else []
     run.check()
-    return adopt_files(run.store, name, files, (), commit, by="repo_id")
+    return _adopt(run, name, files, (), commit)
+
+
+def _adopt(
+    run: Run, name: str, files: Sequence[DataFile], owners: Sequence[str], commit: Commit
+) -> Committed:
+    try:
+        return adopt_files(run.store, name, files, owners, commit, by="repo_id")
+    except NeedsSpark:
+        # For example a table that gets a column and has rows of other repositories.
+        return adopt_files(run.spark_store, name, files, owners, commit, by="repo_id")
 
 
 def _with(table: Table, rows: pa.RecordBatch, constants: Mapping[str, str]) -> pa.RecordBatch:

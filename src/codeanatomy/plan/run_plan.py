@@ -7,8 +7,8 @@
 A step is skipped for a repository if its fingerprint equals that of the published run and its tables exist.
 It is resumed if the journal of an unfinished run has it as completed, and nothing was published since. It is
 refreshed (only affected files are processed) if only the source changed, and at most a share of
-`refresh.max_share` of its paths. Else it runs. Ids of two versions are never mixed: if those of a repository
-are of another version than this release makes, all of its steps run.
+`refresh.max_share` of its paths. Else it runs. Ids of two versions are never mixed: if those of a lake are
+of another version than this release makes, all steps of all its repositories run.
 
 A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
 back first. A table with missing files is emptied and built again.
@@ -32,7 +32,7 @@ from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.store import SCHEME
 from codeanatomy.delta.write.adopt import has_simple_policy
-from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.errors import ContractError, StorageFailure, TableMissing
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
@@ -193,6 +193,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
             "restore meta/run_manifest from a copy, or build into a new lake",
         )
     _refuse_partial_repair(steps, request, state)
+    _refuse_mixed_ids(request, state)
     rules = rule_fingerprints(steps, request.build_inputs, request.tables)
     prints = _fingerprints(steps, request, rules)
     resumed = _resumable_steps(steps, prints, state, before)
@@ -262,6 +263,19 @@ def _refuse_partial_repair(steps: Sequence[Step], request: PlanRequest, state: L
                 f"{', '.join(damaged)} is damaged or missing, and has rows of {', '.join(others)} too",
                 f"build {', '.join((*request.source_inputs, *others))} in one run, so that no rows are lost",
             )
+
+
+def _refuse_mixed_ids(request: PlanRequest, state: LakeState) -> None:
+    """Raise ContractError if ids of another version would stay in the lake: tables have those of one."""
+    older = {repo_id: row for repo_id, row in state.repositories.items() if not _has_current_ids(row)}
+    others = sorted(older.keys() - request.source_inputs.keys())
+    if others:
+        versions = sorted({older[repo_id].id_version for repo_id in others})
+        raise ContractError(
+            f"the ids of {', '.join(others)} are of version {', '.join(map(str, versions))},"
+            f" this release makes version {node_ids.ID_VERSION}, and a lake has ids of one version",
+            f"build {', '.join((*request.source_inputs, *others))} in one run, or build into a new lake",
+        )
 
 
 # By step, then by repository.

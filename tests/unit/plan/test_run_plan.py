@@ -17,7 +17,7 @@ from codeanatomy import catalog, node_ids
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import location
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import ContractError, StorageFailure
 from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.node_ids import ID_VERSION
@@ -148,15 +148,18 @@ def test_a_setting_runs_what_it_can_change() -> None:
 
 def test_ids_of_another_version_are_all_made_again() -> None:
     base = published(request(two="t1"))
-    older = structs.replace(base.repositories["one"], id_version=1)
-    mixed = structs.replace(base, repositories={**base.repositories, "one": older})
-    plan = plan_run(request(source="s2", two="t1"), mixed, None)
-    assert set(actions(plan).values()) == {"run"}
-    assert set(reasons(plan).values()) == {
-        f"its ids are of version 1, this release makes version {ID_VERSION}: all steps run"
-    }
-    assert set(actions(plan, "two").values()) == {"skip"}
+    older = {name: structs.replace(row, id_version=1) for name, row in base.repositories.items()}
+    lake = structs.replace(base, repositories=older)
+    plan = plan_run(request(source="s2", two="t1"), lake, None)
+    for repo_id in ("one", "two"):
+        assert set(actions(plan, repo_id).values()) == {"run"}
+        assert set(reasons(plan, repo_id).values()) == {
+            f"its ids are of version 1, this release makes version {ID_VERSION}: all steps run"
+        }
     assert any("ids are of version 1" in line for line in plan_lines(plan))
+    with pytest.raises(ContractError, match="the ids of two are of version 1") as refused:
+        plan_run(request(), lake, None)
+    assert refused.value.hint == "build one, two in one run, or build into a new lake"
 
 
 def test_the_version_of_ids_is_part_of_every_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -280,8 +280,13 @@ def shrink_action(add: Add, rows: int, vector: DeletionVector) -> dict[str, Any]
     return {"add": structs.replace(add, data_change=True, stats=encoded, deletion_vector=vector)}
 
 
-def alter_actions(state: LogState, properties: Mapping[str, str], *, vectors: bool) -> list[dict[str, Any]]:
-    """Build the actions that set properties (an empty value unsets one) and enable deletion vectors."""
+def alter_actions(
+    state: LogState, properties: Mapping[str, str], columns: Mapping[str, Any], *, vectors: bool
+) -> list[dict[str, Any]]:
+    """Build the actions that set properties (an empty value unsets one) and enable deletion vectors.
+
+    `columns` are fields of the metadata that describe the columns, if these are replaced with all rows.
+    """
     protocol, before = state.protocol, state.metadata.get("configuration", {})
     after = {key: value for key, value in {**before, **properties}.items() if properties.get(key) != ""}
     actions: list[dict[str, Any]] = []
@@ -292,8 +297,8 @@ def alter_actions(state: LogState, properties: Mapping[str, str], *, vectors: bo
         actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **listed}})
     if vectors:
         after[VECTORS_ENABLED] = "true"
-    if after != before:
-        actions.append({"metaData": {**state.metadata, "configuration": after}})
+    if after != before or columns:
+        actions.append({"metaData": {**state.metadata, **columns, "configuration": after}})
     return actions
 
 

@@ -9,10 +9,12 @@ entry is written in Python (`delta.log.entries`), in milliseconds.
 
 Existing rows of the owners are replaced: files with only their rows are removed, other files get a deletion
 vector (`delta.write.owner_rows`). So the cost of a commit depends on the rows that change, not on their
-neighbours. If the table's protocol requires more of a writer, Spark reads the new files and writes their rows
-again (`replace_by_owner`); without a session, NeedsSpark is raised.
+neighbours. If no other rows are left and the stored columns differ from the contract, the same commit
+replaces the columns. If the table's protocol requires more of a writer, Spark reads the new files and writes
+their rows again (`replace_by_owner`); without a session, NeedsSpark is raised.
 
-Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_deletion_vectors.py`.
+Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_deletion_vectors.py`,
+`tests/unit/delta/test_replaced_columns.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +44,7 @@ from codeanatomy.delta.read.scan import read_parquet_files
 from codeanatomy.delta.store import SCHEME, LakeTables, Store
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.delta.write.commit import CONFLICTS, Retry, append, record_refusals, replace_by_owner
-from codeanatomy.delta.write.evolve import evolve, missing_properties, new_table
+from codeanatomy.delta.write.evolve import evolve, missing_properties, new_table, replacing_properties
 from codeanatomy.delta.write.owner_rows import OwnerRows, RemovedRows, find_removed_rows
 from codeanatomy.errors import (
     CommitConflict,
@@ -131,23 +134,29 @@ def _commit_with_retries(adoption: _Adoption) -> Committed | None:
     for attempt in range(adoption.retry.attempts):
         current = entries.open_version(table, location)
         missing: dict[str, str] = {}
+        removed: list[RemovedRows] = []
+        columns: dict[str, Any] = {}
         if current is not None:
             earlier = _find_repeated(location, table, current, commit)
             if earlier is not None:
                 return _committed_event(table, files, commit, earlier, started, conflicts, repeated=True)
             if not entries.has_simple_protocol(current.info):
                 return None
+            removed = find_removed_rows(table, location, current.files, adoption.owned)
+            replacing = _replacing_properties(adoption, current, removed)
             try:
-                current, missing = _evolve_table(adoption, current)
+                if replacing is None:
+                    current, missing = _evolve_table(adoption, current)
+                else:
+                    missing, columns = replacing, _columns_metadata(table)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(adoption.retry.pause(attempt))
                 continue
-        removed = [] if current is None else find_removed_rows(table, location, current.files, adoption.owned)
         version = -1 if current is None else current.info.version
         if current is not None and not files and not removed:
             return _committed_event(table, files, commit, version, started, conflicts, committed=False)
-        if _write_version(adoption, current, removed, missing):
+        if _write_version(adoption, current, removed, missing, columns):
             if current is None and (created := entries.open_version(table, location)) is not None:
                 check_gate(table, created.info, store.record)
             return _committed_event(table, files, commit, version + 1, started, conflicts, removed)
@@ -166,21 +175,25 @@ def _write_version(
     current: TableVersion | None,
     removed: Sequence[RemovedRows],
     missing: Mapping[str, str],
+    columns: Mapping[str, Any],
 ) -> bool:
-    """Write the next version, with `missing` properties; return False if another writer was faster."""
+    """Write the next version, with `missing` properties; return False if another writer was faster.
+
+    `columns` are the fields of the metadata that describe new columns; empty if they stay.
+    """
     store, table, files, commit = adoption.store, adoption.table, adoption.files, adoption.commit
     location = store.location(table.name)
     partial = {each.file.logged_path: each for each in removed if each.positions is not None}
     vectors = write_vectors(
         location, {path: each.positions for path, each in partial.items() if each.positions}
     )
-    needs_state = current is not None and (partial or missing)
+    needs_state = current is not None and (partial or missing or columns)
     state = replay_log(location, current.info.version) if current is not None and needs_state else None
     metrics = _removal_metrics(removed)
     actions = [
         entries.commit_info_action(encode_stamp(commit, OPERATION), files, metrics, removing=bool(removed)),
         *([] if current is not None else entries.create_actions(new_table(store, table, None))),
-        *([] if state is None else entries.alter_actions(state, missing, vectors=bool(partial))),
+        *([] if state is None else entries.alter_actions(state, missing, columns, vectors=bool(partial))),
         *map(entries.add_action, files),
         *(entries.remove_action(each.file) for each in removed),
         *(
@@ -229,6 +242,22 @@ def _find_repeated(location: str, table: Table, current: TableVersion, commit: C
             "give every commit of a run to the same table a sequence of its own",
         )
     return earlier[0]
+
+
+def _replacing_properties(
+    adoption: _Adoption, current: TableVersion, removed: Sequence[RemovedRows]
+) -> dict[str, str] | None:
+    """Return the properties to set if the commit replaces the columns; None if older rows stay."""
+    if sum(each.positions is None for each in removed) < len(current.files):
+        return None
+    return replacing_properties(adoption.store, adoption.table, current.info)
+
+
+def _columns_metadata(table: Table) -> dict[str, Any]:
+    return {
+        "schemaString": spark_schema(table).json(),
+        "partitionColumns": list(table.write.partition_by),
+    }
 
 
 def _evolve_table(adoption: _Adoption, current: TableVersion) -> tuple[TableVersion, dict[str, str]]:

@@ -7,6 +7,9 @@
     a column's type,      overwrite with schema_mode overwrite: replaced with the data;
     extra columns,        otherwise SchemaDrift (merge ignores extra columns)
     or partitions differ
+    any of these, and a   replaced in the same commit, unless the policy allows no change
+    commit of data files
+    leaves no older row
 
 Protocol features are enabled only if the policy lists them, and never disabled.
 Tests: `tests/spark/test_drift.py`, `tests/spark/test_features.py`.
@@ -125,6 +128,22 @@ def missing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -
     return changed
 
 
+def replacing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -> dict[str, str] | None:
+    """Return the properties to set by a commit that leaves no older row, and so replaces the columns too.
+
+    None if the columns are those of the contract, the policy allows no change, or a feature is missing.
+    """
+    repartitioned = current.partition_columns != table.write.partition_by
+    if table.schema.schema_mode is None or not (repartitioned or has_drifted(table, current)):
+        return None
+    changed = _changed_properties(table, current, None)
+    if not all(key.startswith(MANAGED) for key in changed):
+        return None
+    check_gate(table, current, store.record)
+    _record_stats(store, table, _lineage_columns(table, current.properties, None))
+    return changed
+
+
 def _pending_changes(
     store: LakeTables,
     table: Table,
@@ -142,10 +161,15 @@ def _pending_changes(
     if replaces_schema(table, current, replacing=replacing):
         return (), {}
     _refuse_other_partitions(table, current)
+    return _new_columns(table, current), _changed_properties(table, current, lineage)
+
+
+def _changed_properties(table: Table, current: SnapshotInfo, lineage: Sequence[str] | None) -> dict[str, str]:
+    """Return the properties to set or (empty) to unset."""
     target = _properties(table, _lineage_columns(table, current.properties, lineage), current)
     changed = {key: value for key, value in target.items() if current.properties.get(key) != value}
     stale = [key for key in current.properties if key.startswith(MANAGED) and key not in target]
-    return _new_columns(table, current), {**changed, **dict.fromkeys(stale, "")}
+    return {**changed, **dict.fromkeys(stale, "")}
 
 
 def _lineage_columns(
