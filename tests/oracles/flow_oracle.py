@@ -29,7 +29,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.ids import stable_id
 from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import OPTIONS, compiled
@@ -421,7 +420,8 @@ def rows_of(source: Source) -> Rows:
         bytecode=bytecode_files_v1(source, OPTIONS).cells,
     )
     flow = flow_tables.analyze_flow(file)
-    keys = {stable_id("code", "file:f", unit.key): unit.key for unit in units_of(compiled(source))}
+    keys = {unit.code_unit_id: unit.code["code_unit_key"] for unit in flow.units}
+    assert len(keys) == len(flow.units), "code objects with one id"
     block_rows = listed(flow_tables.py_bc_blocks_norm_v1(flow))
     edge_rows = listed(flow_tables.py_bc_cfg_edges_norm_v1(flow))
     event_rows = listed(flow_tables.py_bc_def_use_events_v1(flow))

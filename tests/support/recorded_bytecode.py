@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from support.folders import CASES
 
 FOLDER = CASES / "bytecode"
 OPTIONS = ExtractOptions()
+# Of `<module>/f@1#0`.
+UNIT_NAME = re.compile(r".*?([^/]*?)(@\d+#\d+)?$")
 
 
 def recording(source: Source) -> dict[str, Any]:
@@ -55,6 +58,10 @@ def recorded(version: str) -> dict[str, FileEvidence]:
     """Return the programs as compiled by one Python version, by name."""
     with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
         programs = json.load(stream)
+    for each in programs.values():
+        units = each["bytecode"]["code_objects"]
+        # The recordings were made before the rules read names, which the keys have, too.
+        units.setdefault("name", [UNIT_NAME.sub(r"\1", key) for key in units["code_unit_key"]])
     return {
         name: FileEvidence(
             "test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"]

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.extract.file_rows import file_id
+from codeanatomy.node_ids import definition_key, file_id
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
+from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.normalize.rules import file_rows
 from codeanatomy.sources.source_file import Source, decode
 from support.file_evidence import FSTRING, Rows, derived_rows, document, files_of, witnessed
 
@@ -188,13 +190,48 @@ def details(found: list[dict[str, Any]], path: str, code: str) -> dict[str, str]
 
 def test_the_function_is_what_the_catalogue_says(found: list[dict[str, Any]]) -> None:
     assert tuple(signature(diagnostics_norm_v1).parameters) == ("file", *TABLE.inputs)
-    assert tuple(found[0]) == TABLE.column_names
+    # Ids are made by `rules`, of these and of what the rules themselves report.
+    assert tuple(found[0]) == tuple(name for name in TABLE.column_names if name != "diag_id")
 
 
-def test_ids_are_unique_and_every_file_is_listed(found: list[dict[str, Any]]) -> None:
-    assert len({row["diag_id"] for row in found}) == len(found) > 100
+def test_ids_are_unique_and_say_definition_kind_and_code(found: list[dict[str, Any]]) -> None:
+    rows = [row for file in files_of(edited(witnessed(SOURCES))) for row in _with_ids(file)]
+    assert len({row["diag_id"] for row in rows}) == len(rows) == len(found) > 100
+    for row in rows:
+        head, _, number = row["diag_id"].rpartition(".")
+        key = head.partition(":")[2].partition(".")[0]
+        assert head == f"diag:{key}.{row['diag_kind']}.{row['diag_code'] or ''}", row
+        assert number.isdigit(), row
+
+
+def _with_ids(file: FileEvidence) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = file_rows(file)[TABLE.name].to_pylist()
+    return rows
+
+
+def test_ids_are_numbered_by_kind_and_code_within_a_definition() -> None:
+    text = b"def f(x):\n    one()\n    two()\nthree()\nclass A:\n    four()\n"
+    names = (b"two", b"one", b"one()", b"three", b"four")
+    for moved in (text, b"# Moved.\n\n" + text):
+        rows = witnessed({"a.py": moved})
+        starts = [(moved.index(name), moved.index(name) + len(name)) for name in names]
+        _row(rows, "tree_sitter", "a.py")["errors"] = [_error_node(*span) for span in starts]
+        (file,) = files_of(rows)
+        told = {moved[row["bstart"] : row["bend"]]: row["diag_id"] for row in _with_ids(file)}
+        module, f, cls = (definition_key("r", "a.py", name) for name in ("", "f", "A"))
+        # What contains another comes first.
+        assert told == {
+            b"one()": f"diag:{f}.tree_sitter.error_node.000000",
+            b"one": f"diag:{f}.tree_sitter.error_node.000001",
+            b"two": f"diag:{f}.tree_sitter.error_node.000002",
+            b"three": f"diag:{module}.tree_sitter.error_node.000000",
+            b"four": f"diag:{cls}.tree_sitter.error_node.000000",
+        }
+
+
+def test_every_file_is_listed(found: list[dict[str, Any]]) -> None:
     assert {row["file_id"] for row in found} <= {file_id("r", path) for path in SOURCES}
-    required = [column.name for column in TABLE.columns if not column.nullable]
+    required = [column.name for column in TABLE.columns if not column.nullable and column.name != "diag_id"]
     assert all(row[name] is not None for row in found for name in required)
     assert all(row["diag_line_end"] >= row["diag_line_start"] for row in found if row["diag_line_start"])
 

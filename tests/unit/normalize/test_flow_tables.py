@@ -9,6 +9,7 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.columns import FILE_COLUMNS
+from codeanatomy.node_ids import definition_key
 from codeanatomy.normalize.file_view import Columns
 from codeanatomy.normalize.flow import reaching
 from codeanatomy.normalize.flow import tables as flow_tables
@@ -67,6 +68,46 @@ def test_the_example_of_the_catalogue() -> None:
     assert reach["bc_def_event_id"] == events[0]["bc_event_id"]
     assert reach["bc_use_event_id"] == events[1]["bc_event_id"]
     assert (reach["bc_reach_kind"], reach["bstart"], reach["line"]) == ("local", 17, 1)
+
+
+LAMBDAS = "x = 1\n@d\ndef f(a, b=lambda: 0):\n    return [lambda: a for _ in b], lambda: 0\n"
+
+
+def test_ids_are_made_of_definitions_and_numbers() -> None:
+    """Wherever a definition is in its file."""
+    keys = {
+        definition_key("test", "a.py", path): path
+        for path in (
+            "",
+            "f",
+            "f.<lambda>#0",
+            "f.<lambda>#1",
+            "f.<listcomp>#0",
+            "f.<listcomp>#0.<lambda>#0",
+        )
+    }
+    for text in (LAMBDAS, f"# Moved.\n\n{LAMBDAS}"):
+        flow = flow_in(text)
+        made = {keys[unit.code_unit_id.removeprefix("code:")]: unit.code["qualname"] for unit in flow.units}
+        assert made == {
+            "": "<module>",
+            "f": "f",
+            "f.<lambda>#0": "<lambda>",
+            "f.<lambda>#1": "f.<locals>.<lambda>",
+            "f.<listcomp>#0": "f.<locals>.<listcomp>",
+            "f.<listcomp>#0.<lambda>#0": "f.<locals>.<listcomp>.<lambda>",
+        }
+        for unit in flow.units:
+            key = unit.code_unit_id.removeprefix("code:")
+            assert unit.block_ids == [f"block:{key}.{number:06}" for number in range(len(unit.block_ids))]
+            events = [each for each in unit.event_ids if each is not None]
+            assert events == [f"event:{key}.{number:06}" for number in range(len(events))]
+        edges = py_bc_cfg_edges_norm_v1(flow)
+        units = [unit.removeprefix("code:") for unit in edges["code_unit_id"]]
+        assert [edge.partition(".")[0] for edge in edges["bc_edge_id"]] == [f"cfg:{key}" for key in units]
+        for reach in rows_of(py_bc_reaches_v1(flow)):
+            ends = (reach["bc_def_event_id"], reach["bc_use_event_id"])
+            assert reach["bc_reach_id"] == f"reach:{';'.join(end.removeprefix('event:') for end in ends)}"
 
 
 @pytest.mark.parametrize("name", ["requests", "flask"])

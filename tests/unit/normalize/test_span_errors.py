@@ -9,10 +9,10 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.extract.ast_files import FSTRINGS_ARE_PARSED_SEPARATELY
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import Dialect
 from codeanatomy.extract.scip.schema import Document, Occurrence
+from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.span_errors import MESSAGES, span_errors_v1
 from codeanatomy.sources.source_file import Source, decode
 from support.file_evidence import FSTRING, Rows, derived_rows, document, files_of, witnessed

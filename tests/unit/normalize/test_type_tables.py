@@ -14,6 +14,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.node_ids import definition_key
 from codeanatomy.normalize.file_view import Columns, FileEvidence
 from codeanatomy.normalize.types.names import TypeScope
 from codeanatomy.normalize.types.tables import (
@@ -116,6 +117,19 @@ def test_a_type_has_one_id_wherever_it_is() -> None:
     assert ids == {whole}
     other = FileEvidence("other", "f", "pkg/a.py", {}, pruned(extract_libcst(code).cells), {})
     assert type_exprs_norm_v1(type_expressions(other))["type_id"][0] != whole
+
+
+def test_ids_are_made_of_definitions_and_names() -> None:
+    """Of a file that only LibCST has read, too; a definition that moves keeps them."""
+    module, inner = (definition_key("repo", "pkg/a.py", path) for path in ("", "f"))
+    for code in (CODE, f"# Moved.\n\n{CODE}"):
+        assert [expr for (expr,) in expressions(code, "expr_id")] == [
+            *(f"type_expr:{inner}.{number:06}" for number in range(4)),
+            # A comment behind the last statement of a function is not inside of it.
+            *(f"type_expr:{module}.{number:06}" for number in range(2)),
+        ]
+    types = [type_id for (type_id,) in expressions("import a\nx: int\ny: a.B\n", "type_id")]
+    assert types == ["type:repo:builtins.int", "type:repo:a.B"]
 
 
 def columns_of(table: Table) -> list[str]:

@@ -39,6 +39,7 @@ from codeanatomy.normalize.flow.reaching import (
 UNIT_FIELDS = (
     "code_unit_key",
     "parent_key",
+    "name",
     "argcount",
     "kwonlyargcount",
     "flags",

@@ -38,7 +38,7 @@ from codeanatomy.normalize.types.text import SignatureType, TypePart, read_signa
 LIBCST_LISTS: Mapping[str, tuple[str, ...]] = {
     **LISTS,
     "type_exprs": ("owner_bstart", "owner_bend", "kind", "role", "name", "text", "bstart", "bend", "line"),
-    "defs": (*LISTS["defs"], "container_kind", "decorators"),
+    "defs": (*LISTS["defs"], "line", "container_kind", "decorators"),
     "params": (*LISTS["params"], "kind", "index"),
 }
 # Stars before the type of a parameter in a signature comment, by kind of parameter.
