@@ -23,20 +23,6 @@ from codeanatomy.node_ids import PREFIXES, module_id, natural_id, repository_id
 
 AST, LIBCST = "ast_files_v1", "libcst_files_v1"
 RELATIONS = "relations_v1"
-# Relations that lists of facts are made from, besides the edges that all of them become.
-LISTED_KINDS = frozenset(
-    {
-        "DECLARES_MODULE",
-        "OWNS_SCOPE",
-        "SCOPE_PARENT",
-        "SCOPE_BINDS",
-        "BINDING_RESOLVES_TO",
-        "READS",
-        "WRITES",
-    }
-)
-# Lists of facts use the qualified names of the targets of these relations.
-NAMED_KIND = "REFERS_TO"
 INITS = ("__init__.py", "__init__.pyi")
 MESSAGE_CHARS = 1000
 T = TypeVar("T")
@@ -149,9 +135,7 @@ class Context:
         }
 
     def relations_of(self, kind: str) -> Columns:
-        """Return the relations of a kind, for lists of facts; only kinds that `relation_inputs` covers."""
-        if kind not in LISTED_KINDS and kind != NAMED_KIND:
-            raise ValueError(f"lists may not use relations of kind {kind}: not in LISTED_KINDS")
+        """Return the relations of a kind."""
         return self.relations.get(kind, {})
 
     @cached_property

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from codeanatomy.graph.context import NAMED_KIND, Context
+from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
 from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
 
@@ -212,7 +212,7 @@ def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int 
     syntax = context.syntax
     generic = {
         src
-        for src, name in iter_rows(context.relations_of(NAMED_KIND), "src_id", "dst_qname")
+        for src, name in iter_rows(context.relations_of("REFERS_TO"), "src_id", "dst_qname")
         if name in GENERIC
     }
     if not generic:
