@@ -35,19 +35,25 @@ GRAPH = tuple(table.name for table in catalog.TABLES if table.stage == "graph")
 
 def test_rows_are_those_of_one_process(lake: Path, repositories: dict[str, Path]) -> None:
     """But for complaints, of which Spark makes the most."""
-    there: dict[str, dict[str, dict[str, Any]]] = {}
-    for name, key in ((NODES, "node_id"), (EDGES, "edge_id")):
+    there: dict[str, dict[str, dict[tuple[Any, ...], dict[str, Any]]]] = {}
+    for name in (NODES, EDGES):
         for row in rows(lake, name):
             if row.get("node_kind") != "DIAGNOSTIC" and row.get("edge_kind") != "HAS_DIAGNOSTIC":
-                there.setdefault(row["repo_id"], {}).setdefault(name, {})[row[key]] = row
+                there.setdefault(row["repo_id"], {}).setdefault(name, {})[key_of(name, row)] = row
     for repo_id, folder in repositories.items():
         if repo_id in ("hostile", "strange"):
             continue
         graph = graph_of(sources_below(folder), repo_id=repo_id)
-        nodes = {row["node_id"]: row for row in graph.nodes if row["node_kind"] != "DIAGNOSTIC"}
-        edges = {row["edge_id"]: row for row in graph.edges if row["edge_kind"] != "HAS_DIAGNOSTIC"}
+        for edge in graph.edges:
+            del edge["edge_id"]
+        nodes = {key_of(NODES, row): row for row in graph.nodes if row["node_kind"] != "DIAGNOSTIC"}
+        edges = {key_of(EDGES, row): row for row in graph.edges if row["edge_kind"] != "HAS_DIAGNOSTIC"}
         assert there[repo_id][NODES] == nodes, repo_id
         assert there[repo_id][EDGES] == edges, repo_id
+
+
+def key_of(name: str, row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[part] for part in catalog.table(name).primary_key)
 
 
 def test_every_kind_is_there(lake: Path) -> None:

@@ -32,6 +32,7 @@ from support.tiny_graph import (
 NODES, EDGES, FILES, TREES, MAP = "cpg_nodes", "cpg_edges", "repo_files_v1", "ast_files_v1", "cpg_props_map"
 DIAGNOSTICS = "diagnostics_norm_v1"
 CALLS_ID = edge("CALLS", CALL, FUNCTION)["edge_id"]
+CALLS_KEY = {"edge_kind": "CALLS", "src_node_id": CALL, "dst_node_id": FUNCTION, "repeat": 0}
 DETAILS = {"code": "E1", "source": "compiler"}
 Change = Callable[[Tables], object]
 
@@ -88,7 +89,7 @@ def test_a_row_less(tmp_path: Path, whole: Path) -> None:
     )
     assert found.tables == {EDGES: DifferenceCounts(0, 1)}
     [row] = found.differences
-    assert (row.table, row.side, row.repo_id, row.key) == (EDGES, "only_clean", REPO, {"edge_id": CALLS_ID})
+    assert (row.table, row.side, row.repo_id, row.key) == (EDGES, "only_clean", REPO, CALLS_KEY)
     assert (row.times, row.place, row.differs) == (1, "a.py", ())
     assert json.loads(row.row)["dst_node_id"] == FUNCTION
 
