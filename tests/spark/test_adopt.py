@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from msgspec import json, structs
 
-from codeanatomy import catalog
+from codeanatomy import catalog, node_ids
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
@@ -35,7 +35,7 @@ def lines(repo_id: str, count: int, /, **changed: Any) -> pa.RecordBatch:
     rows = [
         {
             "repo_id": repo_id,
-            "file_id": stable_id("file", repo_id, "a.py"),
+            "file_id": node_ids.file_id(repo_id, "a.py"),
             "path": "a.py",
             "file_sha256": "0" * 64,
             "line_no": number,
@@ -241,7 +241,7 @@ def test_files_of_other_columns_are_refused(store: Store) -> None:
 def test_statistics_prune(store: Store) -> None:
     (file,) = written(store, lines("a", 3), lines("b", 2))
     stats = json.decode(file.stats)
-    low, high = sorted([stable_id("file", "a", "a.py"), stable_id("file", "b", "a.py")])
+    low, high = sorted([node_ids.file_id("a", "a.py"), node_ids.file_id("b", "a.py")])
     assert stats["numRecords"] == 5
     assert (stats["minValues"]["file_id"], stats["maxValues"]["file_id"]) == (low, high)
     assert (stats["minValues"]["line_no"], stats["maxValues"]["line_no"]) == (0, 2)
@@ -266,7 +266,7 @@ def test_only_local_tables(store: Store) -> None:
 
 
 def node(repo_id: str, kind: str, number: int, /, **changed: Any) -> dict[str, Any]:
-    file_id = stable_id("file", repo_id, "a.py")
+    file_id = node_ids.file_id(repo_id, "a.py")
     return {
         "repo_id": repo_id,
         "node_id": stable_id("node", repo_id, kind, number),

@@ -24,7 +24,7 @@ from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.events import Event, StatsDecided
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, overwrite, replace_by_owner
-from codeanatomy.spark.functions import stable_id
+from codeanatomy.spark.functions import definition_key, node_id, stable_id
 from support.item_table import ITEMS, file_id, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
@@ -144,7 +144,7 @@ def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark:
     rows = spark.range(400_000).select(
         stable_id("item", F.col("id")).alias("item_id"),
         F.lit("K").alias("kind"),
-        stable_id("file", F.col("id") % 4000).alias("file_id"),
+        node_id("FILE", definition_key(F.lit("r"), F.col("id") % 4000)).alias("file_id"),
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )

@@ -22,6 +22,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.spark import functions
 from codeanatomy.spark.session import open_session
 from support.item_table import frame, item, with_policy
@@ -35,7 +36,7 @@ def many(spark: SparkSession) -> DataFrame:
     return spark.range(SLOW_ROWS).select(
         functions.stable_id("item", F.col("id")).alias("item_id"),
         F.lit("K").alias("kind"),
-        functions.stable_id("file", F.col("id")).alias("file_id"),
+        functions.node_id("FILE", functions.definition_key(F.lit("r"), F.col("id"))).alias("file_id"),
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )
@@ -43,7 +44,7 @@ def many(spark: SparkSession) -> DataFrame:
 
 def swap(store: Store, name: str, count: int) -> None:
     for number in range(count):
-        owner = stable_id("file", name, number)
+        owner = file_id(name, str(number))
         rows = frame(store.spark, item(number, file_id=owner, item_id=stable_id("item", name, number)))
         commit = Commit(name, sequence=number)
         done = (

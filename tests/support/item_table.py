@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import structs
 from pyspark.sql import DataFrame, SparkSession
 
+from codeanatomy import node_ids
 from codeanatomy.catalog.spec import (
     MB,
     BloomFilter,
@@ -67,7 +68,7 @@ def with_policy(**fields: Any) -> Table:
 
 
 def file_id(number: int) -> str:
-    return stable_id("file", "repo", f"f{number}.py")
+    return node_ids.file_id("repo", f"f{number}.py")
 
 
 def item(number: int, **fields: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.ids import stable_id
+from codeanatomy.node_ids import file_id
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice, Within, nodes
 from codeanatomy.query.sql.check import check
@@ -478,19 +478,19 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "repo_id": "a",
                 "node_id": node_id(kind, number, place),
                 "node_kind": kind,
-                "file_id": stable_id("file", "a", f"{number}.py"),
+                "file_id": file_id("a", f"{number}.py"),
                 "path": f"{number}.py",
                 "bstart": 10 * place,
                 "bend": 10 * place + 5,
                 "line": place + 1,
-                "owner_file_id": stable_id("file", "a", f"{number}.py"),
+                "owner_file_id": file_id("a", f"{number}.py"),
             }
             for kind in ("CLASS", "FUNCTION")
             for place in range(10)
         ]
         batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(NODES))
         files = write_files(tables.location("cpg_nodes"), NODES, [batch])
-        owners = [stable_id("file", "a", f"{number}.py")] if run == 10 else []
+        owners = [file_id("a", f"{number}.py")] if run == 10 else []
         adopt_files(tables, "cpg_nodes", files, owners, Commit(f"run-{run}"), by="owner_file_id")
     return root
 
@@ -506,7 +506,7 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("node_kind LIKE 'F%'", 10),
         (f"node_id = '{node_id('CLASS', 3, 5)}'", 1),
         (f"node_id IN ('{node_id('CLASS', 3, 5)}', '{node_id('FUNCTION', 9, 9)}', 'class:zz')", 2),
-        (f"file_id = '{stable_id('file', 'a', '3.py')}'", 2),
+        (f"file_id = '{file_id('a', '3.py')}'", 2),
         ("path = '3.py' AND bstart BETWEEN 20 AND 40", 2),
         ("path = '3.py' AND bstart BETWEEN 20 AND 40 AND node_kind = 'CLASS'", 1),
         ("path = '3.py' AND bstart > 90", 0),
