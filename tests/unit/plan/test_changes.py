@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.extract.file_rows import file_id
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.node_ids import file_id
 from codeanatomy.plan.changes import FILES, SourceChange, read_file_states, source_changes
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileState, FileStates, file_states
