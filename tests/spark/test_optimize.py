@@ -1,4 +1,4 @@
-"""Files written anew by Delta's OPTIMIZE: the same rows in fewer files, in order, by the table's policy."""
+"""Files written anew, sorted or by Delta's OPTIMIZE: the same rows in fewer files, by the table's policy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from msgspec import json
+from pyspark.sql import SparkSession
 
+from codeanatomy.catalog.spec import MB, Column, DeltaWritePolicy, Table
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.replay import read_actions, replay_log
+from codeanatomy.delta.read.file_index import FileIndex
 from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import StorageFailure
-from codeanatomy.maintain.optimize import optimize
+from codeanatomy.maintain.optimize import Optimized, optimize, sort_files
 from codeanatomy.maintain.table_state import TableState, inspect_table
 from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
@@ -60,10 +64,40 @@ def test_a_partition_becomes_one_file(store: Store, lake: Lake) -> None:
     lake.all_see(store, before.version)
 
 
+def test_a_partition_is_sorted(store: Store, lake: Lake) -> None:
+    before = looked_at(lake)
+    done = sort_files(store, NODES.name, Commit("run-x"), partitions=[{"node_kind": "CLASS"}])
+    assert done.version == before.version + 1
+    files = {str(part.values): part.files for part in before.parts}
+    assert done.metrics["numAddedFiles"] == 1
+    assert done.metrics["numRemovedFiles"] == files["(('node_kind', 'CLASS'),)"] > 1
+    assert done.metrics["numRemovedBytes"] > done.metrics["numAddedBytes"] > 0
+    adds = replay_log(lake.location, done.version).adds.values()
+    assert len(adds) == 1 + files["(('node_kind', 'FUNCTION'),)"]
+    (add,) = [add for add in adds if add.partition_values["node_kind"] == "CLASS"]
+    rows = pq.ParquetFile(Path(lake.location, add.path)).read(["repo_id", *ORDER]).to_pylist()
+    keys = [tuple(row.values()) for row in rows]
+    assert keys == sorted(keys)
+    lake.history.append(lake.history[-1])
+    lake.all_see(store, done.version)
+    lake.all_see(store, before.version)
+
+
+def z_ordered(store: Store) -> Optimized:
+    return optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+
+
+def all_sorted(store: Store) -> Optimized:
+    return sort_files(store, NODES.name, Commit("run-x"))
+
+
 @pytest.mark.system
-def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
+@pytest.mark.parametrize(("rewrite", "operation"), [(z_ordered, "OPTIMIZE"), (all_sorted, "WRITE")])
+def test_an_order_is_made_and_no_row_changes(
+    store: Store, lake: Lake, rewrite: Callable[[Store], Optimized], operation: str
+) -> None:
     version = looked_at(lake).version
-    done = optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+    done = rewrite(store)
     lake.history.append(lake.history[-1])
     lake.all_see(store, done.version)
     told = read_actions(lake.location, done.version)
@@ -76,12 +110,15 @@ def test_an_order_is_made_and_no_row_changes(store: Store, lake: Lake) -> None:
     commit = store.log(NODES.name).commit(done.version)
     made = decode_stamp(commit.user_metadata)
     assert made is not None
-    assert (commit.operation, made.run_id, made.operation) == ("OPTIMIZE", "run-x", "zorder")
+    assert (commit.operation, made.run_id, made.operation) == (operation, "run-x", "zorder")
 
 
 @pytest.mark.system
-def test_files_are_written_by_the_policy(store: Store, lake: Lake) -> None:
-    optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+@pytest.mark.parametrize("rewrite", [z_ordered, all_sorted])
+def test_files_are_written_by_the_policy(
+    store: Store, lake: Lake, rewrite: Callable[[Store], Optimized]
+) -> None:
+    rewrite(store)
     adds = replay_log(lake.location, lake.version).adds.values()
     (add,) = [add for add in adds if add.partition_values["node_kind"] == "CLASS"]
     columns = pq.ParquetFile(Path(lake.location, add.path)).metadata.row_group(0)
@@ -111,3 +148,47 @@ def test_a_partition_that_is_not_there(store: Store, lake: Lake) -> None:
 def test_what_delta_refuses_is_an_error(store: Store, lake: Lake) -> None:
     with pytest.raises(StorageFailure, match=r"cannot be optimized: .*node_kind"):
         optimize(store, NODES.name, Commit("r"), order=("node_kind",))
+
+
+THINGS = Table(
+    "things",
+    "graph",
+    "One row per thing of a file.",
+    (
+        Column("repo_id", "string", "Its repository.", nullable=False),
+        Column("file_id", "string", "Its file.", nullable=False),
+        Column("text", "string", "Something long."),
+    ),
+    primary_key=("file_id", "text"),
+    owner="file_id",
+    write=DeltaWritePolicy(
+        target_file_size=MB,
+        zorder_by=("repo_id", "file_id"),
+        stats_policy="explicit",
+        stats_columns=("repo_id", "file_id"),
+    ),
+)
+
+
+def test_sorting_keeps_repositories_together(spark: SparkSession, make_store: Callable[..., Store]) -> None:
+    store = make_store(THINGS)
+    rows = spark.range(0, 120_000, 1, 4).selectExpr(
+        "concat('r', id div 10 % 12) AS repo_id",
+        "md5(string(id div 10)) AS file_id",
+        "sha2(string(id), 256) AS text",
+    )
+    append(store, "things", rows, Commit("first"))
+
+    def spread(version: int) -> tuple[int, int]:
+        """Data files: all, and those that may hold rows of a repository."""
+        index = FileIndex.of(THINGS, store.location("things"), version)
+        return index.total, sum(file.may_hold("repo_id", ("r7",)) for file in index.files)
+
+    total, own = spread(store.log("things").snapshot().version)
+    assert 2 * own < total
+    # Ids of files have more values than those of repositories, so they decide in a Z-order.
+    total, own = spread(optimize(store, "things", Commit("z"), order=("repo_id", "file_id")).version)
+    assert own == total > 3
+    total, own = spread(sort_files(store, "things", Commit("sorted")).version)
+    assert 2 * own < total
+    assert store.spark.read.format("delta").load(store.location("things")).count() == 120_000

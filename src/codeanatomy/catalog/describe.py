@@ -74,11 +74,12 @@ def _gate_text(gate: DeltaFeatureGate) -> str:
 def _upkeep_text(table: Table) -> str:
     """Format the maintenance policy as one line."""
     upkeep = table.upkeep
-    order = f"Z-order {upkeep.z_order_when.replace('_', ' ')} by {', '.join(table.z_order)}"
+    how = "Z-order" if upkeep.z_order_cols else "sort"
+    order = f"{how} {upkeep.z_order_when.replace('_', ' ')} by {', '.join(table.z_order)}"
     return ", ".join(
         (
             f"compact from {upkeep.compact_files} small files",
-            order if table.z_order else "no Z-order",
+            order if table.z_order else "no sorting",
             f"vacuum after {upkeep.vacuum_hours:g} h",
             f"log {upkeep.log_hours:g} h",
             f"checkpoint every {upkeep.checkpoint_interval}",

@@ -159,7 +159,7 @@ class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
     # Target size of a data file, in bytes.
     target_file_size: Annotated[int, Meta(ge=1)] = 128 * MB
     partition_by: tuple[str, ...] = ()
-    # Cluster columns: a write sorts rows by partition columns and these; maintenance Z-orders by these.
+    # Cluster columns: a write sorts rows by partition columns and these, and so does maintenance.
     zorder_by: tuple[str, ...] = ()
     # Columns with statistics. off: none; explicit: `stats_columns`; auto: partition, cluster and lineage
     # columns.
@@ -190,14 +190,14 @@ class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
     compact_files: Annotated[int, Meta(ge=2)] = 4
     # Rewrite a partition when deletion vectors mark more than this share of its rows as removed.
     compact_deleted: Annotated[float, Meta(gt=0, le=1)] = 0.2
-    # Z-order columns; empty means the cluster columns (`zorder_by`).
+    # Columns of a Z-order; empty: maintenance sorts by the cluster columns (`zorder_by`), as writes do.
     z_order_cols: tuple[str, ...] = ()
-    # periodic: when `z_order_share` is out of order and `z_order_hours` have passed since the last Z-order;
+    # periodic: when `z_order_share` is out of order and `z_order_hours` have passed since the last time;
     # after_partition_complete: the same, but only partitions without a write in the last `complete_hours`.
     z_order_when: ZOrderWhen = "periodic"
     # Minimum size of a partition, in bytes: the order of rows in one small file saves a reader nothing.
     z_order_size: Annotated[int, Meta(ge=0)] = 8 * MB
-    # Share of a partition's bytes that must have been written since the last Z-order.
+    # Share of a partition's bytes that must have been written since the last sort or Z-order.
     z_order_share: Annotated[float, Meta(gt=0, le=1)] = 0.3
     z_order_hours: Hours = 24.0
     complete_hours: Hours = 1.0
@@ -266,7 +266,7 @@ class Table(Struct, frozen=True, omit_defaults=True):
 
     @property
     def z_order(self) -> tuple[str, ...]:
-        """Columns that maintenance Z-orders a partition by; empty if it does not."""
+        """Columns that maintenance sorts or Z-orders a partition by; empty if it does not."""
         chosen = self.upkeep.z_order_cols or self.write.zorder_by
         names = tuple(name for name in chosen if name not in self.write.partition_by)
         return () if self.upkeep.z_order_when == "never" else names

@@ -76,7 +76,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "optimize": CommandEntry(
             "maintain", "Merge the small files of each partition and drop deleted rows."
         ),
-        "zorder": CommandEntry("maintain", "Rewrite each partition in the Z-order of the table's policy."),
+        "zorder": CommandEntry("maintain", "Rewrite each partition in the order of the table's policy."),
         "checkpoint": CommandEntry(
             "maintain", "Write a checkpoint of the newest version, so that readers open it faster."
         ),

@@ -33,7 +33,7 @@ Command = Callable[..., Any]
 # The commands that do one operation.
 OPERATIONS = {
     "optimize": "Merge the small files of each partition and drop deleted rows.",
-    "zorder": "Rewrite each partition in the Z-order of the table's policy.",
+    "zorder": "Rewrite each partition in the order of the table's policy.",
     "checkpoint": "Write a checkpoint of the newest version, so that readers open it faster.",
     "vacuum": "Delete data files that no published run, cursor or recent version needs.",
     "cleanup-log": "Delete log entries before the newest checkpoint that no reader needs.",

@@ -6,7 +6,7 @@
     removal          find and delete the others
     inspection       state of a lake and the operations it needs
     maintenance      do them, publish and record
-    optimize         compaction and Z-order with Spark
+    optimize         compaction, sorting and Z-order with Spark
     features         show and enable protocol features
     maintenance_run  a run that holds the lease and is no build
     republish        publish an earlier state with new versions

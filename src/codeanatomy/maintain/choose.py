@@ -48,13 +48,13 @@ def choose_tasks(table: Table, state: TableState, now: datetime, *, by_hand: boo
     if changed:
         names = f"{', '.join(sorted(changed)[:3])}{', ...' if len(changed) > 3 else ''}"
         yield Task(table.name, "properties", f"{len(changed)} differ from the catalogue: {names}")
-    unordered = [part for part in state.parts if _needs_z_order(table, part, now, by_hand=by_hand)]
+    unordered = [part for part in state.parts if _needs_order(table, part, now, by_hand=by_hand)]
     scattered = [part for part in state.parts if _needs_compaction(table, part, by_hand=by_hand)]
-    if unordered and z_order_columns(table):
-        reason = _z_order_reason(table, unordered)
+    if unordered and order_columns(table):
+        reason = _order_reason(table, unordered)
         yield Task(table.name, "zorder", reason, _partition_values(table, unordered))
-    # A Z-order compacts, too.
-    left = [part for part in scattered if by_hand or part not in unordered or not z_order_columns(table)]
+    # Sorting compacts, too.
+    left = [part for part in scattered if by_hand or part not in unordered or not order_columns(table)]
     if left:
         yield Task(table.name, "optimize", _compaction_reason(table, left), _partition_values(table, left))
     if state.since_checkpoint >= (1 if by_hand else table.upkeep.checkpoint_interval):
@@ -62,9 +62,9 @@ def choose_tasks(table: Table, state: TableState, now: datetime, *, by_hand: boo
         yield Task(table.name, "checkpoint", f"{since}, one every {table.upkeep.checkpoint_interval}")
 
 
-def z_order_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns of a table's Z-order that Delta can order by: those with statistics."""
-    known = resolve_stats_columns(table)
+def order_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns to sort by, or those of a Z-order that Delta can order by: with statistics."""
+    known = resolve_stats_columns(table) if table.upkeep.z_order_cols else table.z_order
     return tuple(name for name in table.z_order if name in known)
 
 
@@ -84,8 +84,8 @@ def _needs_compaction(table: Table, part: PartitionState, *, by_hand: bool) -> b
     )
 
 
-def _needs_z_order(table: Table, part: PartitionState, now: datetime, *, by_hand: bool) -> bool:
-    """Whether a partition is to be Z-ordered; a single file keeps the order of its writer."""
+def _needs_order(table: Table, part: PartitionState, now: datetime, *, by_hand: bool) -> bool:
+    """Whether a partition is to be sorted or Z-ordered; a single file keeps the order of its writer."""
     if by_hand:
         return part.unordered_bytes > 0
     upkeep = table.upkeep
@@ -113,12 +113,13 @@ def _compaction_reason(table: Table, parts: Sequence[PartitionState]) -> str:
     return f"{small:,} of {files:,} files are below {limit}{removed}{_partition_count(parts)}"
 
 
-def _z_order_reason(table: Table, parts: Sequence[PartitionState]) -> str:
+def _order_reason(table: Table, parts: Sequence[PartitionState]) -> str:
     unordered, size = sum(part.unordered_bytes for part in parts), sum(part.bytes for part in parts)
     files = sum(part.files for part in parts)
     return (
         f"{unordered / size:.0%} of {size / 2**20:,.1f} MB in {files:,} files were written since the last "
-        f"Z-order by {', '.join(z_order_columns(table))}{_partition_count(parts)}"
+        f"{'Z-order' if table.upkeep.z_order_cols else 'sort'} by {', '.join(order_columns(table))}"
+        f"{_partition_count(parts)}"
     )
 
 

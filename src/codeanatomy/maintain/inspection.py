@@ -187,7 +187,7 @@ class LakeInspection:
 
 
 def _last_z_orders(root: str) -> dict[str, dict[str, int]]:
-    """Return the time of the last Z-order by table and partition, in milliseconds since the epoch."""
+    """Return the time of the last sort or Z-order by table and partition, in milliseconds since the epoch."""
     columns = ["table_name", "operation", "outcome", "event_time", "partitions"]
     try:
         rows = light_table(root, EVENTS_TABLE, columns).to_pylist()

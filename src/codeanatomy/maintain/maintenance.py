@@ -36,7 +36,7 @@ from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.evolve import evolve
 from codeanatomy.errors import CodeAnatomyError, LeaseLost, StillNeeded, UsageError
 from codeanatomy.lake.manifest import TABLE as MANIFEST
-from codeanatomy.maintain.choose import OPERATIONS, Task, z_order_columns
+from codeanatomy.maintain.choose import OPERATIONS, Task, order_columns
 from codeanatomy.maintain.inspection import (
     DELETING_OPERATIONS,
     READ_ERRORS,
@@ -56,7 +56,7 @@ from codeanatomy.maintain.maintenance_run import (
     open_maintenance_run,
     resolve_request,
 )
-from codeanatomy.maintain.optimize import optimize
+from codeanatomy.maintain.optimize import optimize, sort_files
 from codeanatomy.maintain.removal import remove
 from codeanatomy.maintain.table_state import TableState, partition_folder
 from codeanatomy.progress import Progress
@@ -259,13 +259,18 @@ def _run_spark_task(
     table = store.table(task.table)
     if task.operation == "properties":
         return structs.replace(outcome, delta_version=evolve(store, table).version)
-    done = optimize(
-        store,
-        task.table,
-        Commit(run.run_id, number),
-        partitions=task.partitions,
-        order=z_order_columns(table) if task.operation == "zorder" else (),
-        deleted_share=0.0 if inspection.request.by_hand else table.upkeep.compact_deleted,
+    commit, ordering = Commit(run.run_id, number), task.operation == "zorder"
+    done = (
+        sort_files(store, task.table, commit, partitions=task.partitions)
+        if ordering and not table.upkeep.z_order_cols
+        else optimize(
+            store,
+            task.table,
+            commit,
+            partitions=task.partitions,
+            order=order_columns(table) if ordering else (),
+            deleted_share=0.0 if inspection.request.by_hand else table.upkeep.compact_deleted,
+        )
     )
     return structs.replace(
         outcome,

@@ -39,7 +39,7 @@ class PartitionState(Struct, frozen=True):
     # Rows in the files, and those of them that deletion vectors remove; 0 if there are no statistics.
     rows: int
     deleted_rows: int
-    # Time of the last Z-order, in milliseconds since the epoch; and the bytes of files written after it.
+    # Time of the last sort or Z-order, in milliseconds since the epoch; and the bytes of files written after it.
     ordered_ms: int | None
     unordered_bytes: int
     # Time of the newest file, in milliseconds since the epoch.
@@ -52,7 +52,7 @@ class PartitionState(Struct, frozen=True):
 
     @property
     def unordered_share(self) -> float:
-        """The share of its bytes that were written after the last Z-order."""
+        """The share of its bytes that were written after the last sort or Z-order."""
         return self.unordered_bytes / self.bytes if self.bytes else 0.0
 
 
@@ -96,7 +96,7 @@ class TableFile(Struct, frozen=True):
 def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) -> TableState | None:
     """Read the state of the table at a local path; None if there is no table.
 
-    `ordered` has the time of the last Z-order by partition, in milliseconds since the epoch.
+    `ordered` has the time of the last sort or Z-order by partition, in milliseconds since the epoch.
     """
     entries = logged_versions(location)
     if not entries:

@@ -11,7 +11,7 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, Table
 from codeanatomy.delta.layout import resolve_stats_columns, table_properties
-from codeanatomy.maintain.choose import Task, choose_tasks, differing_properties, z_order_columns
+from codeanatomy.maintain.choose import Task, choose_tasks, differing_properties, order_columns
 from codeanatomy.maintain.table_state import PartitionState, TableState
 
 NODES = catalog.table("cpg_nodes")
@@ -81,9 +81,11 @@ def test_rows_out_of_order_are_ordered_and_so_compacted() -> None:
     (task,) = wanted(state(mixed))
     assert task.operation == "zorder"
     assert task.reason == (
-        "30% of 100.0 MB in 9 files were written since the last Z-order by file_id, bstart, node_id, "
+        "30% of 100.0 MB in 9 files were written since the last sort by repo_id, file_id, bstart, node_id, "
         "in 1 partition"
     )
+    (task,) = choose_tasks(with_policy(z_order_cols=("path", "bstart")), state(mixed), NOW)
+    assert "since the last Z-order by path, bstart, in 1 partition" in task.reason
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,11 @@ def test_by_hand_all_is_done_that_changes_something() -> None:
 
 def test_delta_orders_by_columns_with_statistics() -> None:
     events = catalog.table("py_bc_def_use_events_v1")
-    assert "bc_event_offset" in events.z_order
-    assert z_order_columns(events) == ("file_id", "code_unit_id", "bc_block_id")
+    assert order_columns(events) == events.z_order == events.ordering
+    chosen = ("file_id", "bc_event_offset", "bc_block_id")
+    z_ordered = structs.replace(events, upkeep=structs.replace(events.upkeep, z_order_cols=chosen))
+    assert z_ordered.z_order == chosen
+    assert order_columns(z_ordered) == ("file_id", "bc_block_id")
 
 
 def test_every_policy_of_the_catalogue_keeps_what_readers_need() -> None:

@@ -50,7 +50,7 @@ ONE_ROW_PER_FILE = DeltaWritePolicy(
     writer=WriterProperties(row_group_rows=ROW_GROUP_FILES),
 )
 
-# For large nested tables that are read by file: Z-order partitions that are no longer written to.
+# For large nested tables that are read by file: sort partitions that are no longer written to.
 ZORDER_WHEN_IDLE = DeltaMaintenancePolicy(z_order_when="after_partition_complete")
 
 # Layout of per-file state that the next build reads as a whole.
