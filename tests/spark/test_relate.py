@@ -38,13 +38,17 @@ def test_rows_are_those_of_one_process(stored: list[dict[str, Any]], repositorie
         here = [row for _, tables in repository_rows(programs) for row in tables[RELATIONS].to_pylist()]
         there = [row for row in stored if row["repo_id"] == repo_id]
         assert len(here) == len(there)
-        by_id = {row["relation_id"]: row for row in here}
-        same = (row == {name: by_id[row["relation_id"]][name] for name in columns} for row in there)
+        by_key = {key_of(row): row for row in here}
+        same = (row == {name: by_key[key_of(row)][name] for name in columns} for row in there)
         assert all(same), repo_id
 
 
-def test_ids_are_unique_and_owners_exist(stored: list[dict[str, Any]], lake: Path) -> None:
-    assert len({row["relation_id"] for row in stored}) == len(stored)
+def key_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in catalog.table(RELATIONS).primary_key)
+
+
+def test_keys_are_unique_and_owners_exist(stored: list[dict[str, Any]], lake: Path) -> None:
+    assert len(set(map(key_of, stored))) == len(stored)
     files = {row["file_id"]: row["path"] for row in rows(lake, "repo_files_v1")}
     assert all(files[row["owner_file_id"]] == row["path"] for row in stored)
 
