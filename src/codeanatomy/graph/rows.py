@@ -41,7 +41,7 @@ TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
 # Entity id, node kind (None for an edge), key, type, value.
 Property: TypeAlias = tuple[str, str | None, str, str, Any]
 VALUES = ("string", "int", "float", "bool", "json")
-# The fields that tell edges of the same kind and ends apart, in the order that they are numbered by.
+# The fields that distinguish edges of the same kind and ends, in the order that they are numbered by.
 REPEAT_KEY = ("role", "ordinal", "bstart", "bend")
 
 

@@ -7,7 +7,7 @@
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
 intent with 2^48 hashes. The step fails with both owners:
 
->>> one, two = Claim("k", "shop", "cart.py", "Cart.sum"), Claim("k", "depot", "app.py", "f")
+>>> one, two = KeyOwner("k", "shop", "cart.py", "Cart.sum"), KeyOwner("k", "depot", "app.py", "f")
 >>> refuse_equal([one, two])
 Traceback (most recent call last):
 codeanatomy.errors.KeyCollision: [CA037] key k is shared by f of app.py in depot, Cart.sum of cart.py in shop
@@ -78,7 +78,7 @@ KEY_SQL = f"substr(node_id, strpos(node_id, ':') + 1, {KEY_CHARS})"
 HINT = "rename one of them, or build one repository under another name: keys are made of names"
 
 
-class Claim(NamedTuple):
+class KeyOwner(NamedTuple):
     """A definition that has a key."""
 
     key: str
@@ -90,11 +90,11 @@ class Claim(NamedTuple):
         return f"{self.qualified or WHOLE_MODULE} of {self.path} in {self.repo_id}"
 
 
-def refuse_equal(claims: Iterable[Claim]) -> None:
+def refuse_equal(owners: Iterable[KeyOwner]) -> None:
     """Raise KeyCollision, with all owners, if two different definitions have one key."""
-    by_key: dict[str, set[Claim]] = {}
-    for claim in claims:
-        by_key.setdefault(claim.key, set()).add(claim)
+    by_key: dict[str, set[KeyOwner]] = {}
+    for owner in owners:
+        by_key.setdefault(owner.key, set()).add(owner)
     equal = {key: sorted(owners) for key, owners in sorted(by_key.items()) if len(owners) > 1}
     if not equal:
         return
@@ -108,21 +108,21 @@ def refuse_equal(claims: Iterable[Claim]) -> None:
 
 def pack_keys(repo_id: str, path: str, keys: Mapping[str, str]) -> bytes:
     """Pack the keys of a file, by qualified path, as rows for `KEYS`."""
-    claims = [(key, repo_id, path, qualified) for qualified, key in keys.items()]
-    columns = zip(*claims, strict=True) if claims else ((),) * len(KEY_COLUMNS)
+    owners = [(key, repo_id, path, qualified) for qualified, key in keys.items()]
+    columns = zip(*owners, strict=True) if owners else ((),) * len(KEY_COLUMNS)
     arrays = [array(column, list(values)) for column, values in zip(KEY_COLUMNS, columns, strict=True)]
     return pack_rows(pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS]))
 
 
-def unpack_keys(stream: bytes) -> Iterator[Claim]:
+def unpack_keys(stream: bytes) -> Iterator[KeyOwner]:
     """Yield the definitions that `pack_keys` has packed."""
-    return _claims_in(unpack_rows(stream))
+    return _owners_in(unpack_rows(stream))
 
 
-def _claims_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Claim]:
+def _owners_in(batches: Iterable[pa.RecordBatch]) -> Iterator[KeyOwner]:
     for batch in batches:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield Claim(*row)
+            yield KeyOwner(*row)
 
 
 def numbers_of(keys: Iterable[str]) -> list[int]:
@@ -144,17 +144,17 @@ def refuse_equal_files(run: Run) -> None:
         repo_id: [change.path for change in run.plan.changes[repo_id] if change.how == "added"]
         for repo_id in step.refreshes
     }
-    claims = [
-        Claim(key_of(file_id(repo_id, path)), repo_id, path, "")
+    owners = [
+        KeyOwner(key_of(file_id(repo_id, path)), repo_id, path, "")
         for repo_id, listed in paths.items()
         for path in listed
     ]
-    if claims and FILES in run.pins:
-        claims += _stored_files(run, {claim.key for claim in claims}, step.runs_for)
-    refuse_equal(claims)
+    if owners and FILES in run.pins:
+        owners += _stored_files(run, {owner.key for owner in owners}, step.runs_for)
+    refuse_equal(owners)
 
 
-def _stored_files(run: Run, keys: Collection[str], rebuilt: Collection[str]) -> list[Claim]:
+def _stored_files(run: Run, keys: Collection[str], rebuilt: Collection[str]) -> list[KeyOwner]:
     """Return the files of the lake with some keys, except those of repositories that are rebuilt."""
     files = light_files(run.store.root, FILES, run.pins[FILES])
     rows = select_rows(local_path(run.store.root), FILES, files)
@@ -167,7 +167,7 @@ def _stored_files(run: Run, keys: Collection[str], rebuilt: Collection[str]) -> 
         )
         stored = connection.execute(query).fetchall()
         connection.unregister("wanted_files")
-    return [Claim(key_of(file), repo_id, path, "") for file, repo_id, path in stored]
+    return [KeyOwner(key_of(file), repo_id, path, "") for file, repo_id, path in stored]
 
 
 def refuse_equal_keys(run: Run, per_file: DataFrame) -> None:
@@ -180,8 +180,8 @@ def refuse_equal_keys(run: Run, per_file: DataFrame) -> None:
     if run.base.repositories.keys() - set(rebuilt):
         equal |= _stored_numbers(run, numbers, stays)
     if equal:
-        made = list(_made_claims(per_file, equal))
-        refuse_equal([*made, *_stored_claims(run, {claim.key for claim in made}, stays)])
+        made = list(_made_owners(per_file, equal))
+        refuse_equal([*made, *_stored_owners(run, {owner.key for owner in made}, stays)])
 
 
 def _made_numbers(per_file: DataFrame) -> pa.Array:
@@ -196,7 +196,7 @@ def _numbers_in(rows: pa.RecordBatch) -> pa.Array:
     return pa.array(numbers_of(rows.column("key").to_pylist()), pa.int64())
 
 
-def _made_claims(per_file: DataFrame, numbers: Collection[int]) -> Iterator[Claim]:
+def _made_owners(per_file: DataFrame, numbers: Collection[int]) -> Iterator[KeyOwner]:
     wanted = sorted(numbers)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -204,7 +204,7 @@ def _made_claims(per_file: DataFrame, numbers: Collection[int]) -> Iterator[Clai
             yield rows.filter(pc.is_in(_numbers_in(rows), value_set=pa.array(wanted, pa.int64())))
 
     schema = ", ".join(f"{column.name} string" for column in KEY_COLUMNS)
-    return _claims_in(per_file.select(KEYS).mapInArrow(run, schema).toArrow().to_batches())
+    return _owners_in(per_file.select(KEYS).mapInArrow(run, schema).toArrow().to_batches())
 
 
 def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -213,41 +213,41 @@ def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     )
 
 
-def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[Claim]) -> None:
+def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[KeyOwner]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
     changed = {change.path for change in refresh.read}
-    claims = [claim for claim in redone if claim.path in changed]
+    owners = [owner for owner in redone if owner.path in changed]
     files = sorted(ids_of(refresh.changes))
-    if NODES in run.pins and claims:
+    if NODES in run.pins and owners:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"
         known = set(_stored_keys(run, inside, files))
-        new = {claim.key for claim in claims} - known
+        new = {owner.key for owner in owners} - known
         stays = f"({_outside('owner_file_id', files)} OR owner_file_id IS NULL)"
         if len(new) > FEW_KEYS:
             equal = _stored_numbers(run, pa.array(numbers_of(new), pa.int64()), stays)
             new = {key for key in new if numbers_of([key])[0] in equal}
-        claims += _stored_claims(run, new, stays)
-    refuse_equal(claims)
+        owners += _stored_owners(run, new, stays)
+    refuse_equal(owners)
 
 
 def _outside(column: str, values: Collection[str]) -> str:
     return f"{column} NOT IN ({', '.join(map(sql_literal, values))})" if values else "TRUE"
 
 
-def _nodes(run: Run, owners: Sequence[str] | None = None) -> str:
-    """Return the query for the definition nodes of the lake, perhaps only of data files with some owners."""
+def _nodes(run: Run, file_ids: Sequence[str] | None = None) -> str:
+    """Return the query for the definition nodes of the lake, or of data files with nodes of some files."""
     files = [
         file
         for file in light_files(run.store.root, NODES, run.pins[NODES])
         if file.partition.get("node_kind") in KEYED_KINDS
-        and (owners is None or file.may_hold("owner_file_id", owners))
+        and (file_ids is None or file.may_hold("owner_file_id", file_ids))
     ]
     return select_rows(local_path(run.store.root), NODES, files)
 
 
-def _stored_keys(run: Run, condition: str, owners: Sequence[str] | None = None) -> Iterator[str]:
+def _stored_keys(run: Run, condition: str, file_ids: Sequence[str] | None = None) -> Iterator[str]:
     """Yield the definition keys in the lake, some several times."""
-    query = f"SELECT {KEY_SQL} AS key FROM ({_nodes(run, owners)}) WHERE {condition}"
+    query = f"SELECT {KEY_SQL} AS key FROM ({_nodes(run, file_ids)}) WHERE {condition}"
     with translate_errors(), lookup_connection() as connection:
         keys = connection.sql(f"SELECT key FROM ({query}) WHERE length(key) = {KEY_CHARS}")
         for batch in keys.to_arrow_reader(BATCH_ROWS):
@@ -266,7 +266,7 @@ def _stored_numbers(run: Run, numbers: pa.Array, condition: str) -> set[int]:
     return equal
 
 
-def _stored_claims(run: Run, keys: Collection[str], condition: str) -> list[Claim]:
+def _stored_owners(run: Run, keys: Collection[str], condition: str) -> list[KeyOwner]:
     """Return the definitions in the lake with some keys, one for each file."""
     if NODES not in run.pins or not keys:
         return []
@@ -277,4 +277,4 @@ def _stored_claims(run: Run, keys: Collection[str], condition: str) -> list[Clai
         f" WHERE node_id IN ({listed}) AND {condition} GROUP BY ALL"
     )
     with translate_errors(), lookup_connection() as connection:
-        return [Claim(*row) for row in connection.execute(query).fetchall()]
+        return [KeyOwner(*row) for row in connection.execute(query).fetchall()]

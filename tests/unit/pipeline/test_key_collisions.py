@@ -23,7 +23,7 @@ from codeanatomy.node_ids import definition_key, key_of
 from codeanatomy.pipeline import key_collisions
 from codeanatomy.pipeline.key_collisions import (
     KEYED_KINDS,
-    Claim,
+    KeyOwner,
     numbers_of,
     pack_keys,
     refuse_equal,
@@ -196,10 +196,10 @@ def test_edits_without_new_definitions_look_nothing_up(
     tmp_path: Path, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted: list[set[str]] = []
-    lookup = key_collisions._stored_claims
+    lookup = key_collisions._stored_owners
     monkeypatch.setattr(
         key_collisions,
-        "_stored_claims",
+        "_stored_owners",
         lambda run, keys, condition: wanted.append(set(keys)) or lookup(run, keys, condition),
     )
     source = write(tmp_path / "one", {"a.py": f"# moved\n\n{dedent(ONE)}"})
@@ -225,7 +225,7 @@ def test_every_definition_has_a_node_with_its_key(tmp_path: Path) -> None:
 
 def test_packed_keys_are_those_that_were_packed() -> None:
     keys = {"": "k" * 16, "A.f": "l" * 16, "\ud800": "m" * 16}
-    assert [claim.key for claim in unpack_keys(pack_keys("r", "a.py", keys))] == list(keys.values())
+    assert [owner.key for owner in unpack_keys(pack_keys("r", "a.py", keys))] == list(keys.values())
     assert list(unpack_keys(pack_keys("r", "a.py", {}))) == []
 
 
@@ -237,14 +237,14 @@ def test_numbers_are_of_the_first_bytes() -> None:
 
 
 def test_one_definition_may_be_listed_twice() -> None:
-    claim = Claim("k", "r", "a.py", "f")
-    refuse_equal([claim, claim, Claim("l", "r", "a.py", "g")])
+    owner = KeyOwner("k", "r", "a.py", "f")
+    refuse_equal([owner, owner, KeyOwner("l", "r", "a.py", "g")])
 
 
 def test_some_of_many_collisions_are_shown() -> None:
-    claims = [Claim(f"k{key}", "r", path, "") for key in range(5) for path in ("a.py", "b.py")]
+    owners = [KeyOwner(f"k{key}", "r", path, "") for key in range(5) for path in ("a.py", "b.py")]
     with pytest.raises(KeyCollision, match=r"key k0 .*key k1 .*key k2 .*; and 2 more\n"):
-        refuse_equal(claims)
+        refuse_equal(owners)
 
 
 def test_the_examples_in_the_docstrings() -> None:

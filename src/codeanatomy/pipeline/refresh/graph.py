@@ -27,7 +27,7 @@ from codeanatomy.graph.rows import TABLES, file_rows
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.graph_step import COPIES
-from codeanatomy.pipeline.key_collisions import KEYS, Claim, pack_keys, refuse_refreshed_keys, unpack_keys
+from codeanatomy.pipeline.key_collisions import KEYS, KeyOwner, pack_keys, refuse_refreshed_keys, unpack_keys
 from codeanatomy.pipeline.refresh.normalize import scope as normalized_files
 from codeanatomy.pipeline.refresh.processes import map_in_forks, processes_of
 from codeanatomy.pipeline.refresh.refresh_state import Refresh
@@ -65,7 +65,7 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
     wanted = sorted(changed)
     written: dict[str, list[DataFile]] = {name: [] for name in SOURCES}
     shared_parts = [EMPTY_SHARED]
-    keys: list[Claim] = []
+    keys: list[KeyOwner] = []
     for start in range(0, len(wanted), CHUNK_FILES):
         rows, keys_of_files = _graph_files(run, refresh, wanted[start : start + CHUNK_FILES])
         keys += keys_of_files
@@ -92,7 +92,7 @@ def graph_changes(run: Run, refresh: Refresh) -> dict[str, Redone]:
 
 def _graph_files(
     run: Run, refresh: Refresh, wanted: Collection[str]
-) -> tuple[dict[str, pa.Table], list[Claim]]:
+) -> tuple[dict[str, pa.Table], list[KeyOwner]]:
     """Make the graph rows of some files, by table, and return them with the definition keys."""
     evidence = {name: refresh.inputs.of_files(name, wanted) for name in READS}
     there = [each for each in wanted if each in evidence[FILES] and _is_wanted(evidence[FILES][each])]
@@ -107,7 +107,7 @@ def _graph_files(
     ]
     made = run.worker.call(graph_streams, files, run.request.profile, processes_of(run.settings))
     rows = {name: joined(name, [each[name] for each in made]) for name in (*TABLES, SHARED)}
-    return rows, [claim for each in made for claim in unpack_keys(each[KEYS])]
+    return rows, [owner for each in made for owner in unpack_keys(each[KEYS])]
 
 
 def graph_streams(
