@@ -26,6 +26,7 @@ from typing import Any
 
 from msgspec import structs
 
+from codeanatomy.catalog.kinds import NODE_KINDS
 from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
@@ -54,7 +55,7 @@ MAX_SIMILAR = 5
 MAX_LEVELS = 50
 # Parts of a dotted name.
 MAX_PARTS = 50
-NODE_ID = re.compile(r"[a-z_]+:[0-9A-Za-z_-]{16,}")
+NODE_ID = re.compile(rf"(?:{'|'.join(sorted({kind.prefix for kind in NODE_KINDS.values()}))}):.+", re.DOTALL)
 # `path:line` or `path:line:column`, as editors, compilers and test runners print it.
 PLACE = re.compile(r"(?:\./)?(.+\.py[iw]?)(?::(\d{1,9})(?::\d{1,9})?)?")
 FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
@@ -74,7 +75,9 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
     """Return the symbols that a name may mean: all matches of the first rule that has any."""
     name = normalize_name(typed)
     if NODE_ID.fullmatch(name):
-        return _symbols(_by_ids(reader, [name], () if repo_id is None else (repo_id,)), "id")
+        # As typed: an id may hold names that are not normalized.
+        ids = [typed.strip()]
+        return _symbols(_by_ids(reader, ids, () if repo_id is None else (repo_id,)), "id")
     if at_place := _by_place(reader, name, repo_id):
         return at_place
     rows = _by_name(reader, name, repo_id)
@@ -101,7 +104,7 @@ def symbols_ending(reader: Reader, typed: str, repo_id: str | None = None) -> li
     """Return all symbols whose qualified name is, or ends with, a name; whole matches first."""
     name = normalize_name(typed)
     if NODE_ID.fullmatch(name) or PLACE.fullmatch(name):
-        return symbols_named(reader, name, repo_id)
+        return symbols_named(reader, typed, repo_id)
     rows = [row for row in _by_name(reader, name, repo_id) if row[1] != "import"]
     whole = _symbols([row for row in rows if row[2] == name], "qualified name", by_file=True)
     ends = _symbols([row for row in rows if row[2] != name], "suffix", by_file=True)

@@ -8,7 +8,8 @@ import pytest
 
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.symbols import resolve, symbols_named, with_binding_lines
+from codeanatomy.query.engines.statements import Query, nodes
+from codeanatomy.query.symbols import KINDS, resolve, symbols_named, with_binding_lines
 from support.ask_lake import reader_of
 
 
@@ -73,6 +74,17 @@ def test_what_is_defined_comes_before_what_is_used(reader: LightReader) -> None:
 def test_an_id_means_its_node(reader: LightReader) -> None:
     known = resolve(reader, "Cart.add", "shop")
     assert resolve(reader, known.ids[0]).symbol == known.symbol
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "TYPE_ALIAS"])
+def test_the_id_of_every_kind_of_symbol_is_understood(reader: LightReader, kind: str) -> None:
+    """Those with a key, a name, and a repository and a name."""
+    rows = reader.rows(Query("SELECT n.node_id FROM n", {"n": nodes((kind,))}, order=("node_id",)), limit=3)
+    assert rows
+    for node_id, _ in rows:
+        symbol = resolve(reader, f" {node_id} ")
+        assert (symbol.method, symbol.kind) == ("id", kind)
+        assert node_id in symbol.ids
 
 
 def test_an_ambiguous_name_has_candidates(reader: LightReader) -> None:
