@@ -85,7 +85,7 @@ def build_scopes(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scop
 
 
 def _complete(scopes: Scopes) -> None:
-    """Set what depends on all scopes having their blocks: keys of the others, globals, cells."""
+    """Set what depends on all scopes having their blocks: globals and cells, and which have none."""
     top, unmatched = scopes[0], []
     for scope in scopes.values():
         if scope.state == "unmatched":
