@@ -225,7 +225,9 @@ def _of_parts(walk: Walk, by_kind: dict[str, list[Row]]) -> Iterator[str]:
     elsewhere = {name for each in walk.definitions if each.span is None for name in each.parameters()}
     for wrong in (found - declared) | (placed - found):
         name = wrong.partition(".")[2].partition("#")[0]
-        if wrong in placed or name not in {*elsewhere, "unplaced"}:
+        # The second of a name, in a function that does not compile.
+        is_repeated = wrong.rpartition("#")[0] in declared
+        if wrong in placed or not (is_repeated or name in {*elsewhere, "unplaced"}):
             yield f"PARAMETER: not those of the tree: {wrong}"
     keys = set(map(_key, by_kind["SCOPE"]))
     for row in by_kind["BINDING"]:

@@ -45,6 +45,30 @@ def test_ids_are_those_of_a_second_implementation() -> None:
     assert id_problems_of(built("requests"), sources_of("requests")) == []
 
 
+REPEATED = {
+    "properties.py": "class A:\n  @p\n  def f(self): ...\n  @f.setter\n  def f(self, v): ...\n",
+    "conditional.py": "if x:\n  def f(): ...\nelse:\n  def f(): ...\n",
+    "loop.py": "for i in x:\n  class C:\n    def m(self, y=[lambda: i for _ in x]): ...\n",
+    "line.py": "x = [f(lambda: 0) for f in (lambda: 1, lambda: 2)]; y = lambda a=lambda: 0: (lambda: a)\n",
+    "finally.py": "try: ...\nfinally:\n  class B:\n    def g(self): return [i for i in (lambda: 1,)]\n",
+    "two_names.py": "def f(a, a): ...\n",
+    "f_strings.py": 'def f(x=f"{(lambda y: y)(1)}", *, '
+    'z=f"""\n{[lambda w: w for w in q]}{(lambda x: x)}"""):\n'
+    '    return f"{x!r:>{(lambda: 3)()}}"\n',
+    "late.py": "from __future__ import annotations\ndef f(x: (lambda: y)) -> [z for z in w]: ...\n",
+}
+
+
+@pytest.mark.parametrize("path", REPEATED)
+def test_ids_where_definitions_repeat_or_are_in_odd_places(path: str) -> None:
+    sources = {path: REPEATED[path]}
+    graph = graph_of(sources)
+    assert problems_of(graph) == []
+    assert id_problems_of(graph, sources) == []
+    # An id with a span is that of a node that no witness has listed.
+    assert not [row["node_id"] for row in graph.nodes if ".@" in row["node_id"]]
+
+
 @pytest.mark.system
 @pytest.mark.parametrize("package", ["commonmark", "flask", "pyflakes", "toolz"])
 def test_ids_of_a_package_are_those_of_a_second_implementation(package: str) -> None:
