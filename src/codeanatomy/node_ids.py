@@ -1,8 +1,8 @@
 """Make ids of names: the recipe for the ids of nodes and edges, with its version.
 
-A *definition* is a module, class, function, lambda or comprehension. Its key is a hash of repository, path and
-qualified path, the only hash of the recipe. Within a file, a qualified path is unique: repeated names have a
-number. All other ids are text that is put together from a key:
+A *definition* is a module, class, function, lambda or comprehension. Its key is a hash of repository, path
+and qualified path, the only hash of the recipe. Within a file, a qualified path is unique: repeated names
+have a number. All other ids are text that is put together from a key:
 
 >>> key = definition_key("shop", "shop/cart.py", "Cart.total")
 >>> key

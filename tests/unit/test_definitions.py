@@ -20,11 +20,11 @@ CASES = {
         ["", "f", "f#1", "f#2"],
     ),
     "conditional": (
-        "if x:\n    def f(): ...\nelse:\n    def f(): ...\ntry:\n    class A: ...\nexcept E:\n    class A: ...\n",
+        "if x:\n def f(): ...\nelse:\n def f(): ...\ntry: import A\nexcept E:\n class A: ...\nclass A: ...",
         ["", "f", "f#1", "A", "A#1"],
     ),
     "methods": (
-        "class A:\n    @property\n    def p(self): ...\n    @p.setter\n    def p(self, v): ...\nclass B:\n    def p(self): ...\n",
+        "class A:\n @property\n def p(self): ...\n @p.setter\n def p(self): ...\nclass B:\n def p(): ...\n",
         ["", "A", "A.p", "A.p#1", "B", "B.p"],
     ),
     "lambdas": (
@@ -43,8 +43,7 @@ CASES = {
         ],
     ),
     "headers": (
-        "@d(lambda: 0)\ndef f(x=lambda: 1, *, y: [t for t in u] = None) -> (lambda: 2): ...\n"
-        "class A(base(lambda: 3), metaclass=m): ...\n",
+        "@d(lambda: 0)\ndef f(x=lambda: 1, *, y: [t for t in u]) -> lambda: 2: ...\nclass A(lambda: 3): ...",
         ["", "f", "f.<lambda>#0", "f.<listcomp>#0", "f.<lambda>#1", "f.<lambda>#2", "A", "A.<lambda>#0"],
     ),
     "nested": (

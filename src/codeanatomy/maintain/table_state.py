@@ -39,7 +39,7 @@ class PartitionState(Struct, frozen=True):
     # Rows in the files, and those of them that deletion vectors remove; 0 if there are no statistics.
     rows: int
     deleted_rows: int
-    # Time of the last sort or Z-order, in milliseconds since the epoch; and the bytes of files written after it.
+    # Time of the last sort or Z-order, in milliseconds since 1970; and the bytes of files written after it.
     ordered_ms: int | None
     unordered_bytes: int
     # Time of the newest file, in milliseconds since the epoch.

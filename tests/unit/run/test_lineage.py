@@ -30,7 +30,7 @@ from support.query_records import NODES, SOURCE, recorded_query
 from support.spark_builds import rows
 
 AUTO = f"tables.{NODES}.write.stats_policy=auto"
-CLUSTERED = ("file_id", "bstart", "node_id")
+CLUSTERED = ("repo_id", "file_id", "bstart", "node_id")
 STATS = "delta.dataSkippingStatsColumns"
 
 
@@ -230,7 +230,7 @@ def used(*names: str) -> tuple[UsedColumn, ...]:
 
 
 def test_the_policy_limits_how_many() -> None:
-    table = things(used("qualname", "line", "name"), stats_max_columns=5)
+    table = things(used("qualname", "line", "name"), stats_max_columns=6)
     assert resolve_stats_columns(table) == (*CLUSTERED, "line", "qualname")
     reasons, dropped = stats_reasons(table)
     assert dropped == ("name",)
