@@ -238,7 +238,7 @@ def test_the_policy_limits_how_many() -> None:
         **dict.fromkeys(CLUSTERED, "cluster column"),
         "line": "why",
         "qualname": "why",
-        "name": "left out: over the limit of 5 columns",
+        "name": "left out: over the limit of 6 columns",
     }
     assert resolve_stats_columns(things(used("line"), stats_max_columns=2)) == CLUSTERED[:2]
 
