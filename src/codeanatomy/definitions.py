@@ -28,7 +28,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.syntax_tree import COMPREHENSIONS, Tree, VisitOrder
+from codeanatomy.syntax_tree import (
+    COMPREHENSIONS,
+    Tree,
+    VisitOrder,
+    has_string_annotations,
+    is_in_annotation,
+)
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
@@ -69,16 +75,13 @@ def _ends(ids: Sequence[int], parents: Sequence[int | None]) -> list[int]:
     """Return for each definition the number after its last descendant."""
     ends = {}
     open_ids: list[int] = []
-    at = 0
     wanted = set(ids)
     for node, parent in enumerate(parents):
         # Descendants follow in preorder: a node whose parent is before a definition is not in it.
-        while at and (parent is None or parent < open_ids[-1]):
+        while open_ids and (parent is None or parent < open_ids[-1]):
             ends[open_ids.pop()] = node
-            at -= 1
         if node in wanted:
             open_ids.append(node)
-            at += 1
     return [ends.get(node, len(parents)) for node in ids]
 
 
@@ -122,15 +125,23 @@ def _outer_starts(nodes: Columns, ids: Sequence[int], starts: list[int | None]) 
 
 
 def _entered(nodes: Columns, ids: Sequence[int], labels: Sequence[tuple[str, int | None]]) -> list[int]:
-    """Return a number per definition by which those of one name and line are in the compiler's order."""
+    """Return a number per definition by which those of one name and line are in the compiler's order.
+
+    The compiler does not enter those in annotations that are never evaluated: they come last.
+    """
     numbers = list(range(len(ids)))
     same: defaultdict[tuple[str, int | None], list[int]] = defaultdict(list)
     for number, label in enumerate(labels):
         same[label].append(number)
     groups = [group for group in same.values() if len(group) > 1]
     if groups:
-        order = VisitOrder(Tree(nodes))
+        tree = Tree(nodes)
+        order, skips_annotations = VisitOrder(tree), has_string_annotations(tree)
+
+        def rank(number: int) -> tuple[bool, int]:
+            return skips_annotations and is_in_annotation(tree, ids[number]), order[ids[number]]
+
         for group in groups:
-            for number, entered in zip(sorted(group, key=lambda each: order[ids[each]]), group, strict=True):
+            for number, entered in zip(sorted(group, key=rank), group, strict=True):
                 numbers[number] = entered
     return numbers

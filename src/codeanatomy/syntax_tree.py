@@ -26,6 +26,7 @@ COMPREHENSIONS = {
 FUNCTIONS = frozenset({"FunctionDef", "AsyncFunctionDef"})
 TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
 SCOPE_NODES = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
+ANNOTATION_SLOTS = frozenset({"annotation", "returns"})
 FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
 
 
@@ -119,6 +120,28 @@ class Tree:
             return ... if text is None else literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return ...
+
+
+def has_string_annotations(tree: Tree) -> bool:
+    """Whether annotations are never evaluated: the file has `from __future__ import annotations`."""
+    for node in tree.many(0, "body"):
+        if tree.kind[node] == "ImportFrom" and tree.name[node] == "__future__":
+            if any(tree.name[alias] == "annotations" for alias in tree.many(node, "names")):
+                return True
+        elif tree.kind[node] != "Expr":
+            # Only a docstring and other future imports may precede it.
+            return False
+    return False
+
+
+def is_in_annotation(tree: Tree, node: int) -> bool:
+    """Whether a node is part of the annotation of a parameter, result or variable."""
+    at: int | None = node
+    while at is not None:
+        if tree.slot[at] in ANNOTATION_SLOTS:
+            return True
+        at = tree.parent[at]
+    return False
 
 
 class VisitOrder(dict[int, int]):

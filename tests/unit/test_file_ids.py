@@ -193,6 +193,14 @@ def test_lambdas_of_one_line_are_told_apart() -> None:
         assert named[key(paths[node.col_offset])] == node.args.args[0].arg
 
 
+def test_lambdas_in_annotations_that_are_never_evaluated() -> None:
+    """They have no scope in the symbol table, and that of another lambda in the line is not theirs."""
+    text = "from __future__ import annotations\nx: A[lambda a: 0] = B(lambda b: 0, [c for c in x])\n"
+    syntax, _, symtable, _ = cells(text)
+    scopes = DefinitionKeys("r", "m.py", syntax["definitions"]).of_scopes(symtable["blocks"])
+    assert sorted(scopes.values()) == sorted((key(), key("<lambda>#1"), key("<listcomp>#0")))
+
+
 def test_code_that_the_compiler_copies() -> None:
     """The body of a `finally` is compiled more than once; a copy that CPython does not merge has a key."""
     text = "def f():\n    try: return g()\n    finally:\n        class C: x = lambda: 0\n"

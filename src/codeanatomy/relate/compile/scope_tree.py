@@ -37,7 +37,13 @@ from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import scope_id
 from codeanatomy.relate.compile.scope import Kind, Label, Scope
 from codeanatomy.relate.compile.scope_blocks import match_blocks
-from codeanatomy.syntax_tree import COMPREHENSIONS, FUNCTIONS, TYPE_VARIABLES, Tree
+from codeanatomy.syntax_tree import (
+    COMPREHENSIONS,
+    FUNCTIONS,
+    TYPE_VARIABLES,
+    Tree,
+    has_string_annotations,
+)
 
 # Nodes that bind their name in the enclosing scope; a Name only unless it is read.
 BINDING_NODES = frozenset(
@@ -131,7 +137,7 @@ class _TreeScopes:
         self.inner: defaultdict[Scope, list[Scope]] = defaultdict(list)
         # Since 3.14 annotations have scopes of their own; with the `__future__` import they are strings.
         self._has_lazy_annotations = has_lazy_annotations
-        self._has_string_annotations = _has_future_annotations(tree)
+        self._has_string_annotations = has_string_annotations(tree)
         self._annotation_scopes: dict[Scope, Scope] = {}
         self.annotations: list[Scope] = []
         self._visit_nodes()
@@ -313,17 +319,6 @@ CHILD_SCOPES = {
     **dict.fromkeys(TYPE_VARIABLES, _TreeScopes.in_type_variable),
     "AnnAssign": _TreeScopes.in_annotated,
 }
-
-
-def _has_future_annotations(tree: Tree) -> bool:
-    for node in tree.many(0, "body"):
-        if tree.kind[node] == "ImportFrom" and tree.name[node] == "__future__":
-            if any(tree.name[alias] == "annotations" for alias in tree.many(node, "names")):
-                return True
-        elif tree.kind[node] != "Expr":
-            # Only a docstring and other future imports may precede it.
-            return False
-    return False
 
 
 def _unevaluated_annotations(builder: _TreeScopes) -> list[Scope]:
