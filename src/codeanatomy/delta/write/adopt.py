@@ -142,13 +142,8 @@ def _commit_with_retries(adoption: _Adoption) -> Committed | None:
                 return _committed_event(table, files, commit, earlier, started, conflicts, repeated=True)
             if not entries.has_simple_protocol(current.info):
                 return None
-            removed = find_removed_rows(table, location, current.files, adoption.owned)
-            replacing = _replacing_properties(adoption, current, removed)
             try:
-                if replacing is None:
-                    current, missing = _evolve_table(adoption, current)
-                else:
-                    missing, columns = replacing, _columns_metadata(table)
+                current, removed, missing, columns = _prepare_table(adoption, current)
             except CONFLICTS as conflict:
                 conflicts.append(type(conflict).__name__)
                 time.sleep(adoption.retry.pause(attempt))
@@ -242,6 +237,25 @@ def _find_repeated(location: str, table: Table, current: TableVersion, commit: C
             "give every commit of a run to the same table a sequence of its own",
         )
     return earlier[0]
+
+
+def _prepare_table(
+    adoption: _Adoption, current: TableVersion
+) -> tuple[TableVersion, list[RemovedRows], dict[str, str], dict[str, Any]]:
+    """Update the table to its contract; return it with the rows to remove, and properties and columns to set.
+
+    Columns are set by the commit itself if it leaves no older row, and else before it.
+    """
+    table, location = adoption.table, current.info.location
+    removed = find_removed_rows(table, location, current.files, adoption.owned)
+    replacing = _replacing_properties(adoption, current, removed)
+    if replacing is not None:
+        return current, removed, replacing, _columns_metadata(table)
+    evolved, missing = _evolve_table(adoption, current)
+    if evolved is not current:
+        # Another writer may have committed before the change of the table.
+        removed = find_removed_rows(table, location, evolved.files, adoption.owned)
+    return evolved, removed, missing, {}
 
 
 def _replacing_properties(
