@@ -48,14 +48,13 @@ SPAN_LISTS: Mapping[str, tuple[str, str, str]] = {
 REF_KINDS = {"name": "NAME_REF", "attribute": "ATTRIBUTE_REF"}
 # The kinds of syntax nodes that have nodes of other kinds at their spans.
 SYNTAX_KINDS = {"Call": "CALLSITE", "Name": "NAME_REF", "alias": "IMPORT_ALIAS"}
-# Fields that are read of LibCST's lists and of the syntax tree.
+# Fields that are read of LibCST's lists.
 LIBCST_FIELDS: Mapping[str, tuple[str, ...]] = {
     **{name: (start, end) for name, start, end in SPAN_LISTS.values()},
     "refs": ("kind", "bstart", "bend"),
     "defs": ("kind", "name", "def_bstart", "def_bend", "line"),
     "params": ("owner_bstart", "owner_bend", "name", "bstart", "bend"),
 }
-SYNTAX_FIELDS = ("parent_ast_id", "slot", "kind", "name", "bstart", "bend")
 BLOCK_FIELDS = ("scope_key", "parent_key", "type", "name", "lineno")
 UNIT_FIELDS = ("code_unit_key", "parent_key", "name", "bstart", "bend")
 END = 1 << 62
@@ -342,21 +341,14 @@ class FileIds:
             seen[head] += 1
         return ids
 
-    def owner_key(self, bstart: int | None, bend: int | None) -> str:
-        """Return the key of the innermost definition around a span; of the module without a span."""
-        if bstart is None or bend is None:
-            return self.packed.keys[0]
-        return self.packed.keys[next(_Owners(self.packed.places).of([(bstart, bend)]))]
-
     def ast(self, node: int) -> str:
         """Return the id of a node of the syntax tree."""
-        runs = self._runs
-        first, owner, number = runs[bisect_right(runs, node, key=lambda run: run[0]) - 1]
+        first, owner, number = self._run(node)
         return node_id("AST_NODE", self.packed.keys[owner], number + node - first)
 
     def key_of_syntax(self, node: int, name: str) -> str:
         """Return the key of the definition that a syntax node is; of another node, one of its own."""
-        first, owner, number = self._runs[bisect_right(self._runs, node, key=lambda run: run[0]) - 1]
+        first, owner, number = self._run(node)
         if first == node and number == 0:
             return self.packed.keys[owner]
         return definition_key("", self.packed.keys[0], f"{self.ast(node)} {name}")
@@ -368,6 +360,10 @@ class FileIds:
             head = f"{PREFIXES['AST_NODE']}:{self.packed.keys[owner]}."
             ids += [head + number_text(each) for each in range(number, number + end - first)]
         return ids
+
+    def _run(self, node: int) -> tuple[int, int, int]:
+        """Return the run that a syntax node is in."""
+        return self._runs[bisect_right(self._runs, node, key=lambda run: run[0]) - 1]
 
     @cached_property
     def _runs(self) -> list[tuple[int, int, int]]:

@@ -1,6 +1,6 @@
 """Read the change data feed without a JVM: the owners of rows inserted or deleted in a window of versions.
 
-    changed_owners("lake", "cpg_nodes", 5, 7, "owner_file_id", "requests")     # frozenset({"file:3b1c..."})
+    changed_owners("lake", "cpg_nodes", 5, 7, "owner_file_id", "requests")     # frozenset({"file:rZEv..."})
 
 The changes of a commit follow from its log entry, as in Spark's feed (`delta.feed`): the rows of its change
 files if it has any, else the rows of the files it added and removed; if a file was both, the rows in which

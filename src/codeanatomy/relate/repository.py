@@ -121,6 +121,7 @@ def _file_relations(
 def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnostic]) -> pa.RecordBatch:
     table = catalog.table(DIAGNOSTICS)
     unique = list(dict.fromkeys(diagnostics))
+    # Not `each.kind`: normalize numbers disagreements, too, and ids of both steps are in one table.
     places = [("relate", each.code, each.place[0], each.place[1]) for each in unique]
     ids = FileIds(program.ids).diagnostics(places)
     rows = [

@@ -1,6 +1,6 @@
 """Find the rows of some owners in a local table: whole data files, and row positions in others.
 
-    owned = OwnerRows("owner_file_id", frozenset({"file:3b1c..."}), repos=frozenset({"shop"}))
+    owned = OwnerRows("owner_file_id", frozenset({"file:rZEv..."}), repos=frozenset({"shop"}))
     version = open_version(nodes, "/lake/graph/cpg_nodes")
     find_removed_rows(nodes, "/lake/graph/cpg_nodes", version.files, owned)
     [RemovedRows(file, 12, 9000, positions=BitMap64([40, ..., 51]))]

@@ -94,6 +94,7 @@ class Scope:
         self.parent = parent
         # Name of the innermost enclosing class, with which private names are mangled.
         self.private = private
+        # Key of its block in the symbol table; after `scope_tree.name_scopes` the id of its node.
         self.key = ""
         # `matched` has a block of the symbol table, `synthetic` binds what the tree binds in it, of
         # `unmatched` nothing is known.
