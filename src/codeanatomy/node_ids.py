@@ -41,7 +41,7 @@ ID_VERSION = 2
 KEY_BYTES = 12
 KEY_CHARS = 16
 NUMBER_DIGITS = 6
-# Longer natural keys are cut, with a hash of the whole.
+# Natural keys of this length are cut, with a hash of the whole: no uncut one is as long as a cut one.
 NATURAL_CHARS = 160
 PREFIXES: Mapping[str, str] = {name: kind.prefix for name, kind in NODE_KINDS.items()}
 # Number of nodes without a span, which share one id per kind and file.
@@ -79,7 +79,7 @@ def escaped(name: str) -> str:
 def natural_id(kind: str, repo_id: str, name: str) -> str:
     """Return the id of a node of no file: of a package, type, or name outside of the repository."""
     repository = escaped(repo_id).replace(":", "%3A")
-    if len(name) > NATURAL_CHARS:
+    if len(name) >= NATURAL_CHARS:
         name = f"{name[: NATURAL_CHARS - KEY_CHARS - 1]}~{definition_key(repo_id, '', name)}"
     return f"{PREFIXES[kind]}:{repository}:{escaped(name)}"
 

@@ -121,7 +121,7 @@ _NODE_PART = f"""when(
   name is not null, concat('.', {_escaped("name")}),
   '')"""
 _NATURAL_NAME = f"""when(
-  char_length(name) > {NATURAL_CHARS},
+  char_length(name) >= {NATURAL_CHARS},
     concat(substr(name, 1, {NATURAL_CHARS - KEY_CHARS - 1}), '~', {_key_of("repo_id", "''", "name")}),
   name)"""
 
