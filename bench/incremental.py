@@ -138,7 +138,7 @@ def redone_by_step(lake: Path, before: dict[str, set[str]]) -> dict[str, int]:
         owner = catalog.table(name).owner or ""
         new = data_files(lake)[name] - before[name]
         paths = [f"{location(str(lake), name)}/{path}" for path in sorted(new)]
-        owners = {each for path in paths for each in pq.read_table(path, [owner])[owner].to_pylist()}
+        owners = {each for path in paths for each in pq.read_table(path, columns=[owner])[owner].to_pylist()}
         counts[step] = len(owners - {None})
     return counts
 
