@@ -1,4 +1,4 @@
-"""How many files a lookup reads in a lake that was compacted and Z-ordered, of a real package."""
+"""How many files a lookup reads in a lake that was sorted and Z-ordered, of a real package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL_FILES = tuple(f"tables.{name}.write.target_file_size=1MB" for name in TABL
 
 
 def ordered_lake(spark: SparkSession, lake: Path, package: str) -> Path:
-    """A lake of a package whose largest tables are in many files, in Z-order."""
+    """A lake of a package whose largest tables are in many files, in the order of their policies."""
     clean_lake(lake, {package: corpus.package(package)})
     settings = load_settings(SMALL_FILES, env={}, start=None)
     asked = MaintenanceRequest(str(lake), settings, TABLES, ("zorder",), by_hand=True)

@@ -19,8 +19,9 @@ from codeanatomy.delta.read.file_index import FileIndex
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import StorageFailure
-from codeanatomy.maintain.optimize import Optimized, optimize, sort_files
+from codeanatomy.maintain.optimize import Optimized, compact, sort_files
 from codeanatomy.maintain.table_state import TableState, inspect_table
+from codeanatomy.spark.session import clone_session
 from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
 ORDER = ("file_id", "bstart", "node_id")
@@ -49,7 +50,7 @@ def looked_at(lake: Lake) -> TableState:
 
 def test_a_partition_becomes_one_file(store: Store, lake: Lake) -> None:
     before = looked_at(lake)
-    done = optimize(store, NODES.name, Commit("run-x"), partitions=[{"node_kind": "CLASS"}])
+    done = compact(store, NODES.name, Commit("run-x"), partitions=[{"node_kind": "CLASS"}])
     after = looked_at(lake)
     assert done.version == before.version + 1
     assert done.metrics["numAddedFiles"] == 1
@@ -84,7 +85,7 @@ def test_a_partition_is_sorted(store: Store, lake: Lake) -> None:
 
 
 def z_ordered(store: Store) -> Optimized:
-    return optimize(store, NODES.name, Commit("run-x"), order=ORDER)
+    return sort_files(store, NODES.name, Commit("run-x"), z_order=ORDER)
 
 
 def all_sorted(store: Store) -> Optimized:
@@ -92,9 +93,9 @@ def all_sorted(store: Store) -> Optimized:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("rewrite", "operation"), [(z_ordered, "OPTIMIZE"), (all_sorted, "WRITE")])
+@pytest.mark.parametrize("rewrite", [z_ordered, all_sorted])
 def test_an_order_is_made_and_no_row_changes(
-    store: Store, lake: Lake, rewrite: Callable[[Store], Optimized], operation: str
+    store: Store, lake: Lake, rewrite: Callable[[Store], Optimized]
 ) -> None:
     version = looked_at(lake).version
     done = rewrite(store)
@@ -110,7 +111,7 @@ def test_an_order_is_made_and_no_row_changes(
     commit = store.log(NODES.name).commit(done.version)
     made = decode_stamp(commit.user_metadata)
     assert made is not None
-    assert (commit.operation, made.run_id, made.operation) == (operation, "run-x", "zorder")
+    assert (commit.operation, made.run_id, made.operation) == ("WRITE", "run-x", "zorder")
 
 
 @pytest.mark.system
@@ -132,8 +133,8 @@ def test_files_are_written_by_the_policy(
 
 @pytest.mark.system
 def test_nothing_to_do_makes_no_version(store: Store, lake: Lake) -> None:
-    first = optimize(store, NODES.name, Commit("run-x"))
-    again = optimize(store, NODES.name, Commit("run-x", 1))
+    first = compact(store, NODES.name, Commit("run-x"))
+    again = compact(store, NODES.name, Commit("run-x", 1))
     assert again.version == first.version
     assert again.metrics == {}
 
@@ -141,13 +142,13 @@ def test_nothing_to_do_makes_no_version(store: Store, lake: Lake) -> None:
 @pytest.mark.system
 def test_a_partition_that_is_not_there(store: Store, lake: Lake) -> None:
     version = looked_at(lake).version
-    assert optimize(store, NODES.name, Commit("r"), partitions=[{"node_kind": "NO'NE"}]).version == version
-    assert optimize(store, NODES.name, Commit("r"), partitions=[{"node_kind": None}]).version == version
+    assert compact(store, NODES.name, Commit("r"), partitions=[{"node_kind": "NO'NE"}]).version == version
+    assert compact(store, NODES.name, Commit("r"), partitions=[{"node_kind": None}]).version == version
 
 
 def test_what_delta_refuses_is_an_error(store: Store, lake: Lake) -> None:
-    with pytest.raises(StorageFailure, match=r"cannot be optimized: .*node_kind"):
-        optimize(store, NODES.name, Commit("r"), order=("node_kind",))
+    with pytest.raises(StorageFailure, match=r"cannot be optimized: .*no_kind"):
+        sort_files(store, NODES.name, Commit("r"), partitions=[{"no_kind": "CLASS"}])
 
 
 THINGS = Table(
@@ -165,7 +166,7 @@ THINGS = Table(
         target_file_size=MB,
         zorder_by=("repo_id", "file_id"),
         stats_policy="explicit",
-        stats_columns=("repo_id", "file_id"),
+        stats_columns=("repo_id", "file_id", "text"),
     ),
 )
 
@@ -186,9 +187,14 @@ def test_sorting_keeps_repositories_together(spark: SparkSession, make_store: Ca
 
     total, own = spread(store.log("things").snapshot().version)
     assert 2 * own < total
-    # Ids of files have more values than those of repositories, so they decide in a Z-order.
-    total, own = spread(optimize(store, "things", Commit("z"), order=("repo_id", "file_id")).version)
+    # In Delta's Z-order ids of files decide, because they have more values.
+    place = f"delta.`{store.location('things')}`"
+    size = {"spark.databricks.delta.optimize.maxFileSize": str(MB)}
+    clone_session(spark, size).sql(f"OPTIMIZE {place} ZORDER BY (repo_id, file_id)").collect()
+    total, own = spread(store.log("things").snapshot().version)
     assert own == total > 3
-    total, own = spread(sort_files(store, "things", Commit("sorted")).version)
-    assert 2 * own < total
+    for number, z_order in enumerate([(), ("text", "file_id")]):
+        done = sort_files(store, "things", Commit("sorted", number), z_order=z_order)
+        total, own = spread(done.version)
+        assert 2 * own < total
     assert store.spark.read.format("delta").load(store.location("things")).count() == 120_000

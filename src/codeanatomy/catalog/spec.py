@@ -190,7 +190,8 @@ class DeltaMaintenancePolicy(Struct, frozen=True, omit_defaults=True):
     compact_files: Annotated[int, Meta(ge=2)] = 4
     # Rewrite a partition when deletion vectors mark more than this share of its rows as removed.
     compact_deleted: Annotated[float, Meta(gt=0, le=1)] = 0.2
-    # Columns of a Z-order; empty: maintenance sorts by the cluster columns (`zorder_by`), as writes do.
+    # Columns of a Z-order of the rows of each repository; empty: maintenance sorts by the cluster columns
+    # (`zorder_by`), as writes do.
     z_order_cols: tuple[str, ...] = ()
     # periodic: when `z_order_share` is out of order and `z_order_hours` have passed since the last time;
     # after_partition_complete: the same, but only partitions without a write in the last `complete_hours`.

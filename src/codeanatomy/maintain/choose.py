@@ -63,7 +63,7 @@ def choose_tasks(table: Table, state: TableState, now: datetime, *, by_hand: boo
 
 
 def order_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns to sort by, or those of a Z-order that Delta can order by: with statistics."""
+    """Return the columns to sort by, or those of a Z-order that readers can prune by: with statistics."""
     known = resolve_stats_columns(table) if table.upkeep.z_order_cols else table.z_order
     return tuple(name for name in table.z_order if name in known)
 

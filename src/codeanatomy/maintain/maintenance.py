@@ -56,7 +56,7 @@ from codeanatomy.maintain.maintenance_run import (
     open_maintenance_run,
     resolve_request,
 )
-from codeanatomy.maintain.optimize import optimize, sort_files
+from codeanatomy.maintain.optimize import compact, sort_files
 from codeanatomy.maintain.removal import remove
 from codeanatomy.maintain.table_state import TableState, partition_folder
 from codeanatomy.progress import Progress
@@ -259,19 +259,13 @@ def _run_spark_task(
     table = store.table(task.table)
     if task.operation == "properties":
         return structs.replace(outcome, delta_version=evolve(store, table).version)
-    commit, ordering = Commit(run.run_id, number), task.operation == "zorder"
-    done = (
-        sort_files(store, task.table, commit, partitions=task.partitions)
-        if ordering and not table.upkeep.z_order_cols
-        else optimize(
-            store,
-            task.table,
-            commit,
-            partitions=task.partitions,
-            order=order_columns(table) if ordering else (),
-            deleted_share=0.0 if inspection.request.by_hand else table.upkeep.compact_deleted,
-        )
-    )
+    commit = Commit(run.run_id, number)
+    if task.operation == "zorder":
+        z_order = order_columns(table) if table.upkeep.z_order_cols else ()
+        done = sort_files(store, task.table, commit, partitions=task.partitions, z_order=z_order)
+    else:
+        share = 0.0 if inspection.request.by_hand else table.upkeep.compact_deleted
+        done = compact(store, task.table, commit, partitions=task.partitions, deleted_share=share)
     return structs.replace(
         outcome,
         delta_version=done.version,

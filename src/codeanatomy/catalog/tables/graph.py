@@ -17,6 +17,7 @@ from codeanatomy.catalog.spec import (
     BloomFilter,
     Column,
     Constraint,
+    DeltaMaintenancePolicy,
     DeltaWritePolicy,
     DerivedColumn,
     ForeignKey,
@@ -108,6 +109,8 @@ CPG_NODES = Table(
         ),
         writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),), dictionary_off=("node_id",)),
     ),
+    # A node is looked up by its id, which is a hash, or with those of its file.
+    upkeep=DeltaMaintenancePolicy(z_order_cols=("file_id", "node_id")),
     cache="memory",
 )
 
