@@ -1,12 +1,17 @@
-"""How long an answer takes: every verb, about 50 symbols of a django lake, in three ways.
+"""How long an answer takes, and how many data files it reads: every verb, about 50 symbols of django.
 
     make bench-ask                                    # builds the lake first
+    PYTHONPATH=tests python bench/ask.py --repositories 35 --no-spark
     PYTHONPATH=tests python bench/ask.py --lake DIR --symbols 20 --only find,callers --no-spark
+
+The lake holds django, with `--repositories` also copies of small packages under names of their own, all from
+one build.
 
 Cold is the command in a process of its own, from start to end, its output thrown away; in turn with it runs
 a process that only imports deltalake and duckdb, and the ratio is that of each pair. Warm is `Lake.open` once
 and then the method, with and without a Spark session; there the rows are collected. The first question of
-each verb is asked once more than it is counted, for caches fill.
+each verb is asked once more than it is counted, for caches fill. Files are the data files that may hold what
+is asked for, as the light reader opens them, over all tables and steps of an answer.
 
 The symbols are functions drawn by a seed, flows are those of their parameters, a path leads from one to
 something that it calls in three steps (or to another one drawn, to which there may be none), and an
@@ -19,6 +24,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -39,6 +45,10 @@ BARE = (sys.executable, "-c", "import deltalake, duckdb")
 # Of the cold command to the bare process.
 LIMITS = {"find": 2.5, "callers": 2.5}
 SEED = 9
+REPOSITORY = "django"
+# What the other repositories of a lake are copies of.
+SMALL = ("flask", "requests", "toolz", "pyflakes", "commonmark")
+TABLES = ("cpg_nodes", "cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst", "cpg_props", "relations_v1")
 # Verbs without a symbol are asked so many times less often.
 SAME = 5
 Question: TypeAlias = tuple[str, ...]
@@ -64,10 +74,10 @@ def questions(lake: Lake, count: int) -> dict[str, list[Question]]:
 
 
 def names(lake: Lake, kind: str, condition: str) -> list[str]:
-    """Qualified names that one node of a kind has."""
+    """Qualified names that one node of a kind in django has."""
     query = Query(
         f"SELECT n.qualname FROM n WHERE {condition} GROUP BY n.qualname HAVING count(*) = 1",
-        {"n": Slice("cpg_nodes", node_kind=(kind,))},
+        {"n": Slice("cpg_nodes", repo_id=(REPOSITORY,), node_kind=(kind,))},
         order=("qualname",),
     )
     return [row[0] for row in lake.reader.rows(query)]
@@ -131,6 +141,16 @@ def warm(
     return found[1:]
 
 
+def files_read(lake: Lake, verb: str, asked: Sequence[Question]) -> list[int]:
+    """Data files that each question reads."""
+    found = []
+    for question in asked:
+        lake.reader.scans.clear()
+        len(lake.ask(verb, *question))
+        found.append(sum(scan.candidate_files or 0 for scan in lake.reader.scans))
+    return found
+
+
 def in_spark(lake: str, asked: dict[str, list[Question]]) -> dict[str, list[float]]:
     """Seconds of each verb in a session that was opened before."""
     from codeanatomy.config import RuntimeProfile
@@ -150,54 +170,77 @@ def in_spark(lake: str, asked: dict[str, list[Question]]) -> dict[str, list[floa
 
 def figures(seconds: Sequence[float] | None) -> str:
     """p50 and p95 in milliseconds, as cells of a table."""
-    if not seconds:
-        return "- | -"
-    high = quantiles(seconds, n=20, method="inclusive")[-1] if len(seconds) > 1 else seconds[0]
-    return f"{1000 * median(seconds):.0f} | {1000 * high:.0f}"
+    return cells([1000 * each for each in seconds]) if seconds else "- | -"
+
+
+def cells(values: Sequence[float]) -> str:
+    """p50 and p95, as cells of a table."""
+    high = quantiles(values, n=20, method="inclusive")[-1] if len(values) > 1 else values[0]
+    return f"{median(values):.0f} | {high:.0f}"
 
 
 def talk(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def built(folder: str) -> str:
-    """A lake of django."""
+def built(folder: str, repositories: int) -> str:
+    """A lake of django and copies of small packages."""
     lake = f"{folder}/lake"
-    talk("building the lake")
-    subprocess.run([COMMAND, "build", f"django={corpus.package('django')}", "--lake", lake], check=True)
+    talk(f"building the lake of {repositories} repositories")
+    sources = [f"{REPOSITORY}={corpus.package(REPOSITORY)}"]
+    for number in range(repositories - 1):
+        name = SMALL[number % len(SMALL)]
+        # A folder of its own: a source belongs to one repository.
+        copy = Path(folder, "sources", f"{name}{number}")
+        shutil.copytree(corpus.package(name), copy)
+        sources.append(f"{copy.name}={copy}")
+    subprocess.run([COMMAND, "build", *sources, "--lake", lake], check=True)
     return lake
+
+
+def layout(lake: Lake) -> str:
+    """Repositories and data files of a lake."""
+    files = ", ".join(f"{name} {len(lake.reader.files(Slice(name))):,}" for name in TABLES)
+    return f"{len(lake.snapshot.repositories):,} repositories; data files: {files}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--lake", help="a lake of django; without one, it is built")
+    parser.add_argument("--lake", help="a lake with django; without one, it is built")
+    parser.add_argument("--repositories", type=int, default=1, help="repositories of the lake that is built")
     parser.add_argument("--symbols", type=int, default=50)
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, divided by commas")
     parser.add_argument("--no-spark", action="store_true", help="leave out the lane that needs a JVM")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codeanatomy-bench-") as folder:
-        root = given.lake or built(folder)
+        root = given.lake or built(folder, given.repositories)
         lake = Lake.open(root)
         asked = {
             verb: each
             for verb, each in questions(lake, given.symbols).items()
             if verb in given.only.split(",")
         }
-        light, processes = {}, {}
+        held = layout(lake)
+        light, processes, files = {}, {}, {}
         for verb, each in asked.items():
             light[verb] = warm(lake, verb, each, len)
+            files[verb] = files_read(lake, verb, each)
             processes[verb] = cold(root, verb, each)
-            talk(f"{verb}: warm {figures(light[verb])}, cold {figures(processes[verb][0])}")
+            talk(
+                f"{verb}: warm {figures(light[verb])}, cold {figures(processes[verb][0])},"
+                f" files {cells(files[verb])}"
+            )
         spark = {} if given.no_spark else in_spark(root, asked)
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"Milliseconds, p50 and p95 of {given.symbols} symbols; load of the machine at the end: {load}\n")
-    print("| verb | cold p50 | p95 | to bare | warm p50 | p95 | Spark p50 | p95 |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(f"{held}\n")
+    print("| verb | cold p50 | p95 | to bare | warm p50 | p95 | Spark p50 | p95 | files p50 | p95 |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for verb, (seconds, ratio) in processes.items():
         limit = f" (at most {LIMITS[verb]})" if verb in LIMITS else ""
         print(
             f"| {verb} | {figures(seconds)} | {ratio:.2f}{limit} |"
-            f" {figures(light[verb])} | {figures(spark.get(verb))} |"
+            f" {figures(light[verb])} | {figures(spark.get(verb))} | {cells(files[verb])} |"
         )
     missed = [verb for verb, (_, ratio) in processes.items() if ratio > LIMITS.get(verb, ratio)]
     if missed:

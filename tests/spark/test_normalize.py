@@ -185,7 +185,7 @@ def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbe
                 (row["first_file_id"], name): [batch.to_pylist() for batch in unpack_rows(bytes(stream))]
                 for row in tables
                 for name, stream in row.asDict().items()
-                if name != "first_file_id"
+                if name not in ("repo_id", "first_file_id")
             }
         )
     assert found[0] == found[1]
