@@ -5,7 +5,7 @@
     PYTHONPATH=tests python bench/ask.py --lake DIR --symbols 20 --only find,callers --no-spark
 
 The lake holds django, with `--repositories` also copies of small packages under names of their own, all from
-one build.
+one build; with `--apart` each from a build of its own, so that each has data files of its own.
 
 Cold is the command in a process of its own, from start to end, its output thrown away; in turn with it runs
 a process that only imports deltalake and duckdb, and the ratio is that of each pair. Warm is `Lake.open` once
@@ -183,7 +183,7 @@ def talk(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def built(folder: str, repositories: int) -> str:
+def built(folder: str, repositories: int, *, apart: bool) -> str:
     """A lake of django and copies of small packages."""
     lake = f"{folder}/lake"
     talk(f"building the lake of {repositories} repositories")
@@ -194,7 +194,8 @@ def built(folder: str, repositories: int) -> str:
         copy = Path(folder, "sources", f"{name}{number}")
         shutil.copytree(corpus.package(name), copy)
         sources.append(f"{copy.name}={copy}")
-    subprocess.run([COMMAND, "build", *sources, "--lake", lake], check=True)
+    for together in [[source] for source in sources] if apart else [sources]:
+        subprocess.run([COMMAND, "build", *together, "--lake", lake], check=True)
     return lake
 
 
@@ -208,12 +209,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--lake", help="a lake with django; without one, it is built")
     parser.add_argument("--repositories", type=int, default=1, help="repositories of the lake that is built")
+    parser.add_argument("--apart", action="store_true", help="build each repository by itself")
     parser.add_argument("--symbols", type=int, default=50)
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, divided by commas")
     parser.add_argument("--no-spark", action="store_true", help="leave out the lane that needs a JVM")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codeanatomy-bench-") as folder:
-        root = given.lake or built(folder, given.repositories)
+        root = given.lake or built(folder, given.repositories, apart=given.apart)
         lake = Lake.open(root)
         asked = {
             verb: each
