@@ -61,7 +61,7 @@ def impact(
     before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[SourceChange, ...] = ()
 ) -> tuple[Impact, ...]:
     was, becomes = (by_owner(catalog.table(RELATIONS), table(*each)) for each in (before, now))
-    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", {})), was, becomes)
+    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", "r", {})), was, becomes)
 
 
 NOWHERE = Leads(None, None)
