@@ -143,7 +143,7 @@ EDGE_KEY = ("edge_kind", "src_node_id", "dst_node_id", "repeat")
 EDGE_ID = DerivedColumn(
     Column("edge_id", "string", "Id of the edge: its kind and ends.", False, "EdgeId"),
     "edge_kind || ';' || src_node_id || ';' || dst_node_id"
-    " || CASE WHEN repeat = 0 THEN '' ELSE ';' || CAST(repeat AS STRING) END",
+    " || CASE WHEN repeat > 0 THEN ';' || CAST(repeat AS STRING) ELSE '' END",
     EDGE_KEY,
 )
 EDGE_KEYS = (
