@@ -188,8 +188,7 @@ def _build_request(
     since: str | None,
     wait: bool = True,
 ) -> BuildRequest:
-    from codeanatomy.pipeline.scip_indexes import scip_choice
-    from codeanatomy.plan.build_request import BuildRequest
+    from codeanatomy.plan.build_request import BuildRequest, scip_choice
     from codeanatomy.plan.repositories import parse_repositories
 
     repositories = tuple(parse_repositories(sources, repo_id, repos_file))

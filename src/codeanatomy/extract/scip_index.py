@@ -11,7 +11,7 @@ Tests: `tests/spark/test_scip_build.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
@@ -32,7 +32,7 @@ from codeanatomy.extract.scip.index_file import (
 )
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
-from codeanatomy.sources.listing import Entry, Listing
+from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode
 
@@ -63,15 +63,14 @@ class ScipPartition(Struct, frozen=True, tag=True):
     problems: tuple[Problem, ...] = ()
 
 
-def partition_index(repo_id: str, listing: Listing, location: Path) -> list[ScipPartition]:
+def partition_index(root: RepositoryRoot, files: Iterable[Entry], location: Path) -> list[ScipPartition]:
     """Divide the documents of an index into tasks; one task without documents if it cannot be read."""
-    root = RepositoryRoot(repo_id, listing.kind, listing.root)
     try:
         index = scan_index(location)
     except OSError as problem:
         return [failed_index(root, location.name, Problem("error", "read", "unreadable", str(problem)))]
     result = index_cells(index)
-    entries = {entry.path: entry for entry in listing.entries if entry.skipped_reason is None}
+    entries = {entry.path: entry for entry in files if entry.skipped_reason is None}
     whole = ScipPartition(
         root,
         str(location.absolute()),

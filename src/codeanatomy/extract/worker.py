@@ -25,7 +25,7 @@ import resource
 import signal
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,6 +57,7 @@ from codeanatomy.extract.scip_index import (
     extract_documents,
     without_index,
 )
+from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask, tool_chunks
 from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, report_chunks
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading, read_entries
@@ -69,7 +70,9 @@ POLL_SECONDS = 0.2
 FORK = get_context("fork")
 
 
-Task: TypeAlias = FilePartition | ScipPartition | TypesPartition
+# Sent to the child.
+Chunk: TypeAlias = FilePartition | ScipPartition | TypesPartition
+Task: TypeAlias = Chunk | CheckerTask | IndexTask
 # Called before each step with the number of the file in its chunk and of the step.
 EnterFile: TypeAlias = Callable[[int, int], None]
 
@@ -77,7 +80,7 @@ EnterFile: TypeAlias = Callable[[int, int], None]
 class ChunkRequest(Struct, frozen=True, array_like=True):
     """A chunk to extract, sent to the child."""
 
-    task: Task
+    task: Chunk
     skipped_steps: SkippedSteps
 
 
@@ -110,8 +113,8 @@ def extract_task(
 ) -> Iterator[PackedChunk]:
     """Yield the rows of a task's files, chunk by chunk; more pieces for a chunk that had to be split."""
     child = _ChildProcess(extractors, options)
+    chunks = _chunks(task, options)
     try:
-        chunks = _chunks(task)
         chunk = next(chunks, None)
         if chunk is not None:
             child.send(ChunkRequest(chunk, {}))
@@ -123,12 +126,19 @@ def extract_task(
             yield from packed
     finally:
         child.stop()
+        # Removes the folder of a tool.
+        chunks.close()
 
 
-def _chunks(task: Task) -> Iterator[Task]:
+def _chunks(task: Task, options: ExtractOptions) -> Generator[Chunk, None, None]:
     if isinstance(task, FilePartition):
-        return split_chunks(task)
-    return document_chunks(task) if isinstance(task, ScipPartition) else report_chunks(task)
+        yield from split_chunks(task)
+    elif isinstance(task, ScipPartition):
+        yield from document_chunks(task)
+    elif isinstance(task, TypesPartition):
+        yield from report_chunks(task)
+    else:
+        yield from tool_chunks(task, options)
 
 
 def extract_tables(extractors: Sequence[Extractor]) -> tuple[str, ...]:
@@ -136,7 +146,7 @@ def extract_tables(extractors: Sequence[Extractor]) -> tuple[str, ...]:
     return (*SOURCES, LINES, *(extractor.table for extractor in extractors), SCIP, TYPES, FAILURES)
 
 
-def _receive_chunk(child: _ChildProcess, chunk: Task) -> list[PackedChunk]:
+def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
     """Wait for the rows of a chunk; send it again, with the failed step skipped, until there are rows."""
     skipped_steps: SkippedSteps = {}
     pack_step = len(child.extractors) + 1
@@ -158,12 +168,12 @@ def _receive_chunk(child: _ChildProcess, chunk: Task) -> list[PackedChunk]:
         child.send(ChunkRequest(chunk, skipped_steps))
 
 
-def _extract_chunk(child: _ChildProcess, chunk: Task) -> list[PackedChunk]:
+def _extract_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
     child.send(ChunkRequest(chunk, {}))
     return _receive_chunk(child, chunk)
 
 
-def _single_files(chunk: Task) -> Iterator[Task]:
+def _single_files(chunk: Chunk) -> Iterator[Chunk]:
     """Split a chunk into chunks of one file."""
     for number, file in enumerate(chunk.files):
         rest = without_index(chunk) if number > 0 and isinstance(chunk, ScipPartition) else chunk

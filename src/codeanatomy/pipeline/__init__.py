@@ -13,7 +13,8 @@ sorted_tables   tables sorted by executors as Arrow
 small_tables    several small tables written by one task
 caching         cache policies of the frames of steps
 key_collisions  definitions that share a key, refused before rows are committed
-scip_indexes    SCIP indexes of a run, cut into tasks
-type_checker    type checker reports of a run, cut into tasks
+scip_indexes    tasks of the SCIP indexer
+tools           which repositories the type checker and the SCIP indexer run on
+type_checker    tasks of the type checker
 refresh         the same steps for small changes, on local processes
 """

@@ -3,12 +3,13 @@
     request = BuildRequest("lake", settings, parse_repositories(("src",)), profile="full")
     build_inputs(request).witness_versions["ast_files_v1"]     # 'ast, python 3.11, rules 2'
 
-Tests: `tests/unit/plan/test_steps.py`.
+Tests: `tests/unit/plan/test_steps.py`, `tests/unit/plan/test_repositories.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import Settings
+from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.scip.documents import VERSION as SCIP_VERSION
 from codeanatomy.extract.scip_index import SCIP
@@ -23,7 +25,7 @@ from codeanatomy.extract.tools.external_tool import tool_version
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.extract.tools.scip_python import find_scip_python
 from codeanatomy.extract.type_checker_files import RULES, TYPES
-from codeanatomy.plan.repositories import Repository
+from codeanatomy.plan.repositories import NAMED, Repository
 from codeanatomy.plan.steps import BuildInputs, result_settings
 
 # auto: run the type checker if it is installed.
@@ -35,6 +37,35 @@ class ScipChoice(Struct, frozen=True):
 
     auto: bool = False
     given: dict[str, Path] = {}
+
+
+def scip_choice(values: Sequence[str], repositories: Sequence[Repository]) -> ScipChoice:
+    """Parse the values of --scip.
+
+    --scip off                  no index; rows of older ones go away with this build
+    --scip PATH                 an index of the one repository
+    --scip NAME=PATH            ... of several, each named
+    --scip auto                 scip-python makes one for each repository, where it is installed
+    """
+    names = [repository.repo_id for repository in repositories]
+    given: dict[str, Path] = {}
+    auto = False
+    for value in values:
+        named = NAMED.fullmatch(value)
+        if value in ("auto", "off"):
+            auto = value == "auto"
+        elif named is not None and not Path(value).exists():
+            if named[1] not in names:
+                raise UnknownName("repository", named[1], names)
+            given[named[1]] = Path(named[2])
+        elif len(names) > 1:
+            raise UsageError(f"--scip {value} does not name its repository", "write --scip NAME=PATH")
+        else:
+            given[names[0]] = Path(value)
+    for path in given.values():
+        if not path.is_file():
+            raise UsageError(f"there is no SCIP index at {path}", "name a file, or write --scip auto")
+    return ScipChoice(auto, given)
 
 
 class BuildRequest(Struct, frozen=True):

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.pipeline.scip_indexes import scip_choice
 from codeanatomy.plan import repositories
-from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.plan.build_request import ScipChoice, scip_choice
 from codeanatomy.plan.repositories import Repository, parse_repositories
 from codeanatomy.sources.listing import Listing
 

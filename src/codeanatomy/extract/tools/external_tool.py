@@ -5,7 +5,8 @@
     exit.code         # None if the time was up
 
 The analysed code must not run, and nothing may be written beside it. The modules of the tools describe what
-else that requires: `tools.scip_python`, `tools.pyrefly`.
+else that requires: `tools.scip_python`, `tools.pyrefly`. On Linux a tool ends with the process that runs it,
+even if that is killed, as Spark does with the Python workers of a cancelled job.
 
 Tests: `tests/unit/extract/test_scip_python.py`, `tests/unit/extract/test_pyrefly.py`.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,13 +25,30 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.sources.listing import Entry, Listing, decode_location
+from codeanatomy.extract.partitions import RepositoryRoot
+from codeanatomy.sources.listing import Entry, decode_location
 from codeanatomy.sources.reading import read_entries
 
 SUFFIXES = frozenset({".py", ".pyi"})
 LAST_LINES = 5
 VERSION_SECONDS = 20.0
 RUNNING: set[subprocess.Popen[bytes]] = set()
+# Request SIGKILL for the death of the parent, then become the tool. This is a program, not a function between
+# fork and exec, because the parent may have threads. Its arguments: process id of the parent, command.
+END_WITH_PARENT = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+# Python ignores these, and a command inherits that.
+for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(ignored, signal.SIG_DFL)
+if os.getppid() == int(sys.argv[1]):
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as problem:
+        print(problem)
+sys.exit(127)
+"""
 
 
 class ToolExit(Struct, frozen=True):
@@ -75,13 +94,13 @@ def import_roots(sources: Iterable[str]) -> list[str]:
 
 
 def sources_folder(
-    listing: Listing, entries: Sequence[Entry], unpacked: Path, options: ExtractOptions
+    root: RepositoryRoot, entries: Sequence[Entry], unpacked: Path, options: ExtractOptions
 ) -> Path:
     """Return a folder with the sources as files: the listed one, or that where an archive is unpacked."""
-    if listing.kind == "folder":
-        return Path(decode_location(listing.root))
+    if root.kind == "folder":
+        return Path(decode_location(root.root))
     # Paths of a listing never lead out of its root.
-    for reading in read_entries(listing.kind, listing.root, entries, options):
+    for reading in read_entries(root.kind, root.root, entries, options):
         if reading.raw is not None:
             path = unpacked / reading.entry.path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +121,7 @@ def run_limited(
     with log.open("wb") as log_file:
         try:
             process = subprocess.Popen(
-                command,
+                [*_start(), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
                 stderr=subprocess.STDOUT,
@@ -124,8 +143,15 @@ def run_limited(
     return ToolExit(code, output, time.monotonic() - started)
 
 
+def _start() -> list[str]:
+    """Return the start of a command line, such that the tool ends with this process, however that ends."""
+    if sys.platform != "linux":
+        return []
+    return [sys.executable, "-I", "-S", "-c", END_WITH_PARENT, str(os.getpid())]
+
+
 def kill_tools() -> None:
-    """Kill the tools that are still running when a run is cancelled."""
+    """Kill the tools of this process that are still running when a run is cancelled."""
     for process in tuple(RUNNING):
         _kill(process)
 

@@ -65,17 +65,17 @@ class IndexResult(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def find_scip_python() -> Path | None:
-    """Find the indexer: named by the environment variable, else on the PATH."""
-    tool = shutil.which(os.environ.get(SCIP_VARIABLE) or SCIP_PYTHON)
+def find_scip_python(command: str | None = None) -> Path | None:
+    """Find the indexer: the given command, or named by the environment variable, else on the PATH."""
+    tool = shutil.which(command or os.environ.get(SCIP_VARIABLE) or SCIP_PYTHON)
     return Path(tool) if tool else None
 
 
 def index_with_scip_python(
-    folder: Path, paths: Iterable[str], output: Path, project: str, seconds: float
+    folder: Path, paths: Iterable[str], output: Path, project: str, seconds: float, command: str | None = None
 ) -> IndexResult:
     """Index files of a folder, given by relative paths, within a time limit."""
-    tool = find_scip_python()
+    tool = find_scip_python(command)
     if tool is None:
         message = f"there is no {SCIP_PYTHON} on PATH, and {SCIP_VARIABLE} names none"
         return IndexResult("missing_tool", (_problem("missing_tool", message),))
