@@ -2,7 +2,7 @@
 
     rows                  graph rows of a file, by the catalogue of kinds
     facts                 the lists of facts that the catalogue names, and the functions that make them
-    file_view             one file with the columns the graph stage reads of each table
+    reads                 the columns and fields that are read of each table
     context               ids, syntax tree, definitions and relations of a file, shared by all lists
     syntax                CPython's syntax tree, indexed by span
     ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read

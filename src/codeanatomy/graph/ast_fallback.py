@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codeanatomy.graph.file_view import READS, SPAN, Columns, GraphFile, columns_of, iter_rows
+from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
+from codeanatomy.graph.reads import READS, SPAN
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 
 CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
@@ -26,7 +27,7 @@ PARAMETERS = {
 }
 
 
-def lists_from_ast(syntax: Syntax, file: GraphFile) -> dict[str, Columns]:
+def lists_from_ast(syntax: Syntax, file: FileView) -> dict[str, Columns]:
     """Return the lists by name."""
     rows = {name: make(syntax) for name, make in LISTS.items()}
     rows["imports"] = _imports(file.list("ast_files_v1", "imports"))

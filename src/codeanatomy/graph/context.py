@@ -16,8 +16,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from codeanatomy.file_ids import LIBCST_FIELDS, DefinitionKeys, FileIds, PackedIds
+from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
 from codeanatomy.graph.ast_fallback import lists_from_ast
-from codeanatomy.graph.file_view import SPAN, Columns, GraphFile, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 from codeanatomy.node_ids import PREFIXES, module_id, natural_id, repository_id
 
@@ -51,7 +52,7 @@ class GraphDefinition(NamedTuple):
 class Context:
     """A file with the ids, definitions and relations that several lists of facts need."""
 
-    def __init__(self, file: GraphFile) -> None:
+    def __init__(self, file: FileView) -> None:
         self.file = file
         nodes, self.definition_list = (file.list(AST, name) for name in ("nodes", "definitions"))
         libcst = {name: file.list(LIBCST, name) for name in LIBCST_FIELDS}

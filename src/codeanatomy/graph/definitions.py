@@ -14,8 +14,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from unicodedata import normalize
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import INITS, Context
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 from codeanatomy.node_ids import key_of, node_id
 
 # Characters of source text that are used as a name.

@@ -9,8 +9,8 @@ Tests: `tests/unit/graph/test_facts.py`.
 
 from __future__ import annotations
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import RELATIONS, Context
-from codeanatomy.graph.file_view import Columns, columns_of, iter_rows
 
 
 def external_modules(context: Context) -> Columns:

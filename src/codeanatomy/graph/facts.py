@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph import definitions, flow, scip, scopes, types, uses
 from codeanatomy.graph import external as outside
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import Columns, columns_of, iter_rows
 
 Lists: TypeAlias = Mapping[str, Columns]
 

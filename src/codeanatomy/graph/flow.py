@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.control_dependence import control_dependence
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 from codeanatomy.graph.scopes import GraphScope, bindings, scopes_of
 from codeanatomy.node_ids import binding_id, node_id
 

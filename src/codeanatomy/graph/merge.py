@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
-from codeanatomy.graph.file_view import GraphFile
+from codeanatomy.file_view import FileView
 from codeanatomy.graph.rows import (
     EDGES,
     NODES,
@@ -47,7 +47,7 @@ SCHEMA = arrow_schema(catalog.table(SHARED))
 EMPTY_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
 
 
-def shared_row(file: GraphFile, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
+def shared_row(file: FileView, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
     """Return the shared rows of a file as one row of `graph_shared_v1`."""
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
     streams = {column: pack_rows(tables[name]) for name, column in COLUMNS.items()}

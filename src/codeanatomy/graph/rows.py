@@ -31,9 +31,9 @@ import pyarrow.compute as pc
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
+from codeanatomy.file_view import Columns, FileView
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
-from codeanatomy.graph.file_view import Columns, GraphFile
 from codeanatomy.node_ids import edge_id
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
@@ -69,7 +69,7 @@ def kinds_of(profile: Profile) -> tuple[tuple[NodeKind, ...], tuple[EdgeKind, ..
     return nodes, tuple(kind for kind in EDGE_KINDS.values() if profile in kind.profiles)
 
 
-def file_rows(file: GraphFile, profile: Profile) -> GraphRows:
+def file_rows(file: FileView, profile: Profile) -> GraphRows:
     """Return the graph rows of a file."""
     context = Context(file)
     nodes, edges = kinds_of(profile)

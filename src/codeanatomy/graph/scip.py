@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import SYMBOL, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SYMBOL
 from codeanatomy.node_ids import key_of, node_id
 
 SCIP = "scip_index_v1"

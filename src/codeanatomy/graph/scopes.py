@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 from codeanatomy.node_ids import binding_id, scope_id
 
 SYMTABLE = "symtable_files_v1"

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from codeanatomy.file_ids import FileIds
-from codeanatomy.graph.file_view import Columns
+from codeanatomy.file_view import Columns
 
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 
 EXPRS = "type_exprs_norm_v1"
 NODES = "type_nodes_v1"

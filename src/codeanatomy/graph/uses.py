@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
-from codeanatomy.graph.file_view import SPAN, Columns, columns_of, iter_rows
+from codeanatomy.graph.reads import SPAN
 
 STARS = {"*": "star", "**": "double_star"}
 REF = ("node_id", "name", "subkind", *SPAN, "ast_id")

@@ -1,7 +1,7 @@
 """Normalize the evidence of the extractors into flat facts: one function per table, of the table's name.
 
     rules            run all rules on one file and pack the rows
-    file_view        the evidence about one file, lists as columns
+    table_rows       rows of a table as columns and as Arrow
     flow             control flow, definitions and uses of variables, from bytecode
     types            annotations and type comments, from LibCST
     anchors          find the syntax node of a definition or use of a variable

@@ -29,7 +29,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from codeanatomy.normalize.file_view import Columns, EvidenceRow
+from codeanatomy.file_view import Columns, Row
 
 Span: TypeAlias = tuple[int, int]
 Value = TypeVar("Value")
@@ -68,7 +68,7 @@ class _Pattern(NamedTuple):
 class Anchors:
     """The spans of all names in a file that variables may be bound or used by."""
 
-    def __init__(self, ast: EvidenceRow) -> None:
+    def __init__(self, ast: Row) -> None:
         self.names: dict[Span, list[str]] = defaultdict(list)
         self.parameters: dict[Span, dict[str, Span]] = defaultdict(dict)
         self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))

@@ -35,8 +35,8 @@ from typing import Any, NamedTuple
 
 from codeanatomy.catalog.tables.columns import SEVERITIES
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
+from codeanatomy.file_view import FileKey, Lines, Row, iter_rows
 from codeanatomy.normalize.disagreements import disagreements
-from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 
 # Length of the quotation in the message about a text that fits no rule.
@@ -68,14 +68,14 @@ class ReportedDiagnostic(NamedTuple):
 def diagnostics_norm_v1(
     file: FileKey,
     *,
-    repo_files_v1: EvidenceRow,
+    repo_files_v1: Row,
     file_line_index_v1: Lines,
-    ast_files_v1: EvidenceRow,
-    libcst_files_v1: EvidenceRow,
-    tree_sitter_files_v1: EvidenceRow,
-    bytecode_files_v1: EvidenceRow,
-    symtable_files_v1: EvidenceRow,
-    scip_index_v1: Sequence[EvidenceRow],
+    ast_files_v1: Row,
+    libcst_files_v1: Row,
+    tree_sitter_files_v1: Row,
+    bytecode_files_v1: Row,
+    symtable_files_v1: Row,
+    scip_index_v1: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Return the diagnostics of all witnesses of a file, and their disagreements; `rules` adds their ids."""
     differences = disagreements(
@@ -126,7 +126,7 @@ def diagnostics_norm_v1(
 # The sources of diagnostics.
 
 
-def _unread_file(listed: EvidenceRow) -> Iterator[ReportedDiagnostic]:
+def _unread_file(listed: Row) -> Iterator[ReportedDiagnostic]:
     reason = listed.get("skipped_reason")
     if reason is not None and reason not in DELIBERATE_SKIPS:
         message = f"the file could not be read: {reason}"
@@ -142,7 +142,7 @@ def _errors(errors: Any, kind: str, witness: str) -> Iterator[ReportedDiagnostic
             yield _diagnostic(kind, severity, _code(error), message, details, bstart, bend, line, col)
 
 
-def _unknown_bytecode(bytecode: EvidenceRow) -> Iterator[ReportedDiagnostic]:
+def _unknown_bytecode(bytecode: Row) -> Iterator[ReportedDiagnostic]:
     version = bytecode.get("python_version")
     is_known = version is None or ".".join(version.split(".")[:2]) in KNOWN_VERSIONS
     if bytecode.get("code_objects") is not None and not is_known:

@@ -38,7 +38,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from codeanatomy.normalize.file_view import EvidenceRow, iter_rows
+from codeanatomy.file_view import Row, iter_rows
 from codeanatomy.normalize.topics import (
     Claims,
     ast_claims,
@@ -72,11 +72,11 @@ class _Position(NamedTuple):
 
 def disagreements(
     *,
-    ast_files_v1: EvidenceRow,
-    libcst_files_v1: EvidenceRow,
-    tree_sitter_files_v1: EvidenceRow,
-    bytecode_files_v1: EvidenceRow,
-    symtable_files_v1: EvidenceRow,
+    ast_files_v1: Row,
+    libcst_files_v1: Row,
+    tree_sitter_files_v1: Row,
+    bytecode_files_v1: Row,
+    symtable_files_v1: Row,
 ) -> Iterator[Disagreement]:
     """Yield the disputed positions of a file; the row of a witness without evidence is empty."""
     claims: defaultdict[str, dict[str, Sequence[str]]] = defaultdict(dict)

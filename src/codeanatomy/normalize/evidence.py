@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
-from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.file_view import FILES, FileView
 
 EVIDENCE = "normalize_evidence_v1"
 CERTAIN, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
@@ -71,7 +71,7 @@ CONTRIBUTIONS = (
 )
 
 
-def table_evidence(file: FileEvidence, rows: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
+def table_evidence(file: FileView, rows: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
     """Return the evidence for the rows of one file, given by table."""
     return [_contributed(file, each, rows[each.table]) for each in CONTRIBUTIONS if each.table in rows]
 
@@ -85,7 +85,7 @@ def sort_evidence(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch
 
 
-def _contributed(file: FileEvidence, contribution: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _contributed(file: FileView, contribution: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
     if contribution.where_zero is not None:
         rows = rows.filter(pc.equal(rows.column(contribution.where_zero), 0))
     if contribution.where_present is not None:
@@ -112,7 +112,7 @@ def _contributed(file: FileEvidence, contribution: Contribution, rows: pa.Record
 
 
 def diagnostic_evidence(
-    file: FileEvidence, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
+    file: FileView, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
 ) -> list[pa.RecordBatch]:
     """Return the evidence for span errors and diagnostics: the witnesses that report them."""
     rows = [
@@ -134,7 +134,7 @@ def _reporting_witnesses(diagnostic: Mapping[str, Any]) -> list[str]:
 
 
 def _row(
-    file: FileEvidence, dataset: str, family: str, key: str, witness: str, role: str, row: Mapping[str, Any]
+    file: FileView, dataset: str, family: str, key: str, witness: str, role: str, row: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         **file.key._asdict(),
@@ -150,6 +150,6 @@ def _row(
     }
 
 
-def _milliseconds(file: FileEvidence) -> int | None:
-    changed = file.listed.get("mtime_ns")
+def _milliseconds(file: FileView) -> int | None:
+    changed = file.row(FILES).get("mtime_ns")
     return None if changed is None else changed // NANOSECONDS_PER_MS

@@ -20,17 +20,30 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema, pack_rows
+from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 from codeanatomy.file_ids import LIBCST_FIELDS
-from codeanatomy.normalize.anchors import AST_LISTS, KINDS
+from codeanatomy.file_view import (
+    AST,
+    BYTECODE,
+    FILES,
+    LIBCST,
+    LINE_COLUMNS,
+    LINES,
+    SCIP,
+    SYMTABLE,
+    TREE_SITTER,
+    Columns,
+    FileView,
+    Reads,
+    union_reads,
+)
+from codeanatomy.normalize.anchors import AST_LISTS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, sort_evidence, table_evidence
-from codeanatomy.normalize.file_view import Columns, FileEvidence, ListFields, Reads
 from codeanatomy.normalize.flow.tables import (
-    EXCEPTION_FIELDS,
-    INSTRUCTION_FIELDS,
+    LIST_FIELDS,
     UNIT_FIELDS,
     analyze_flow,
     flow_problems,
@@ -40,6 +53,7 @@ from codeanatomy.normalize.flow.tables import (
     py_bc_reaches_v1,
 )
 from codeanatomy.normalize.span_errors import span_errors_v1
+from codeanatomy.normalize.table_rows import batch_of
 from codeanatomy.normalize.topics import CAPTURE
 from codeanatomy.normalize.types.tables import (
     LIBCST_LISTS,
@@ -56,50 +70,46 @@ NUMBERS = ("start_line", "start_col", "end_line", "end_col", "bstart")
 IMPORT = ("kind", "level", "module", "name", "asname")
 
 
-def _union_fields(first: ListFields, second: ListFields) -> ListFields:
-    """Return all lists of both arguments, each with the fields of both."""
-    names = dict.fromkeys((*first, *second))
-    return {name: tuple(dict.fromkeys((*first.get(name, ()), *second.get(name, ())))) for name in names}
-
-
-READS = Reads(
-    ast_kinds=sorted(KINDS),
-    ast_nodes=AST_LISTS["nodes"],
-    ast=_union_fields(
-        {name: fields for name, fields in AST_LISTS.items() if name != "nodes"},
-        {
+READS: Reads = union_reads(
+    {
+        FILES: dict.fromkeys(("skipped_reason", "encoding", "mtime_ns"), ()),
+        LINES: dict.fromkeys(LINE_COLUMNS, ()),
+        AST: {
+            **AST_LISTS,
             "defs": ("kind", "name", "bstart"),
             "definitions": DEFINITION_FIELDS,
-            "imports": (*IMPORT, "bstart"),
             "calls": ("bstart", "bend"),
             "errors": ERROR,
         },
-    ),
-    libcst=_union_fields(
-        LIBCST_LISTS,
-        {
-            "defs": LIBCST_FIELDS["defs"],
-            "imports": (*IMPORT, "alias_bstart"),
+        LIBCST: {
+            **LIBCST_LISTS,
             "callsites": ("call_bstart", "call_bend"),
             "parse_errors": ERROR,
         },
-    ),
-    unit=tuple(dict.fromkeys((*UNIT_FIELDS, "name", "flags", "argcount", "kwonlyargcount", "varnames"))),
-    instructions=INSTRUCTION_FIELDS,
-    exception_table=EXCEPTION_FIELDS,
-    bytecode={"errors": ERROR},
-    symtable={"blocks": ("type", "name", "parameters"), "errors": ERROR},
-    tree_sitter={
-        "errors": ("parent_kind", "text", "bstart", "bend"),
-        "missing": ("kind", "parent_kind", "bstart", "bend"),
-        "parse_errors": ERROR,
+        BYTECODE: {
+            "python_version": (),
+            "code_objects": (*UNIT_FIELDS, *LIST_FIELDS),
+            "errors": ERROR,
+        },
+        SYMTABLE: {"blocks": ("type", "name", "parameters"), "errors": ERROR},
+        TREE_SITTER: {
+            "stats": (),
+            "captures": CAPTURE,
+            "errors": ("parent_kind", "text", "bstart", "bend"),
+            "missing": ("kind", "parent_kind", "bstart", "bend"),
+            "parse_errors": ERROR,
+        },
+        SCIP: {
+            "position_encoding": (),
+            "occurrences": (*NUMBERS, *(f"enclosing_{name}" for name in NUMBERS)),
+            "diagnostics": ("severity", "code", "message", "source", "tags", *NUMBERS, "bend"),
+            "errors": ERROR,
+        },
     },
-    packs=("defs", "imports"),
-    captures=CAPTURE,
-    occurrences=(*NUMBERS, *(f"enclosing_{name}" for name in NUMBERS)),
-    scip={
-        "diagnostics": ("severity", "code", "message", "source", "tags", *NUMBERS, "bend"),
-        "errors": ERROR,
+    # Of lists that several rules read.
+    {
+        AST: {"imports": (*IMPORT, "bstart")},
+        LIBCST: {"defs": LIBCST_FIELDS["defs"], "imports": (*IMPORT, "alias_bstart")},
     },
 )
 
@@ -109,7 +119,7 @@ class Family(NamedTuple):
 
     # The witness that is read, and the kind of the diagnostic when that fails.
     witness: str
-    read: Callable[[FileEvidence], Any]
+    read: Callable[[FileView], Any]
     tables: Mapping[str, Callable[[Any], Columns]]
     # Diagnostics about omitted rows: code and message.
     problems: Callable[[Any], Iterator[tuple[str, str]]] = lambda _: iter(())
@@ -144,15 +154,15 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
-def file_rows(file: FileEvidence) -> dict[str, pa.RecordBatch]:
+def file_rows(file: FileView) -> dict[str, pa.RecordBatch]:
     """Return the rows of a file by table, each in the table's sort order."""
     tables: dict[str, pa.RecordBatch] = {}
     evidence: list[pa.RecordBatch] = []
     problems: list[RuleProblem] = []
-    for family in FAMILIES if file.ast or file.libcst or file.bytecode else ():
+    for family in FAMILIES if any(map(file.row, (AST, LIBCST, BYTECODE))) else ():
         try:
             analysis = family.read(file)
-            rows = {name: _batch(name, file, make(analysis)) for name, make in family.tables.items()}
+            rows = {name: batch_of(name, file, make(analysis)) for name, make in family.tables.items()}
             evidence += table_evidence(file, rows)
             tables.update(rows)
             problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
@@ -160,14 +170,14 @@ def file_rows(file: FileEvidence) -> dict[str, pa.RecordBatch]:
         except Exception as error:  # noqa: BLE001
             problems.append(_failure(family.witness, error))
     reported = _reported_rows(file, problems)
-    tables.update({name: _batch(name, file, _columns(name, rows)) for name, rows in reported.items()})
-    tables.update({name: _batch(name, file, {}) for name in FILE_TABLES if name not in tables})
+    tables.update({name: batch_of(name, file, _columns(name, rows)) for name, rows in reported.items()})
+    tables.update({name: batch_of(name, file, {}) for name in FILE_TABLES if name not in tables})
     evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
     tables[EVIDENCE] = sort_evidence(evidence)
     return tables
 
 
-def _reported_rows(file: FileEvidence, problems: list[RuleProblem]) -> dict[str, list[dict[str, Any]]]:
+def _reported_rows(file: FileView, problems: list[RuleProblem]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of span errors and diagnostics: those of the witnesses and those of the rules."""
     tables: dict[str, Callable[..., list[dict[str, Any]]]] = {
         SPAN_ERRORS: span_errors_v1,
@@ -205,26 +215,8 @@ def _columns(name: str, rows: list[dict[str, Any]]) -> Columns:
     return {column: [row.get(column) for row in rows] for column in names}
 
 
-def pack_file_rows(file: FileEvidence) -> tuple[dict[str, bytes], dict[str, int]]:
+def pack_file_rows(file: FileView) -> tuple[dict[str, bytes], dict[str, int]]:
     """Return the rows of a file as Arrow streams by table, and their counts."""
     rows = file_rows(file)
     streams = {name: pack_rows(rows[name]) for name in FILE_TABLES}
     return streams, {name: rows[name].num_rows for name in FILE_TABLES}
-
-
-def _batch(name: str, file: FileEvidence, columns: Columns) -> pa.RecordBatch:
-    table = catalog.table(name)
-    unknown = columns.keys() - set(table.column_names)
-    if unknown:
-        raise ValueError(f"{name} has no columns {sorted(unknown)}")
-    size = len(next(iter(columns.values()), ()))
-    key = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
-    arrays = [
-        pa.repeat(key[column.name], size)
-        if column.name in key
-        else array(column, columns.get(column.name, []))
-        for column in table.columns
-    ]
-    batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
-    order = [(name, "ascending") for name in table.ordering if name not in key]
-    return batch.sort_by(order) if order and size > 1 else batch

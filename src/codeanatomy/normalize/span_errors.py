@@ -32,8 +32,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from codeanatomy.file_view import FileKey, Lines, Row, iter_rows
 from codeanatomy.node_ids import key_of, number_text
-from codeanatomy.normalize.file_view import EvidenceRow, FileKey, Lines, iter_rows
 
 MESSAGES = {
     "missing_file": "the repository has no such file",
@@ -78,11 +78,11 @@ class _Unplaced(NamedTuple):
 def span_errors_v1(
     file: FileKey,
     *,
-    repo_files_v1: EvidenceRow,
+    repo_files_v1: Row,
     file_line_index_v1: Lines,
-    ast_files_v1: EvidenceRow,
-    libcst_files_v1: EvidenceRow,
-    scip_index_v1: Sequence[EvidenceRow],
+    ast_files_v1: Row,
+    libcst_files_v1: Row,
+    scip_index_v1: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Return the positions of all witnesses of a file that could not be converted."""
     errors = dict.fromkeys(
@@ -107,7 +107,7 @@ def span_errors_v1(
     ]
 
 
-def _scip_positions(document: EvidenceRow) -> Iterator[_Unplaced]:
+def _scip_positions(document: Row) -> Iterator[_Unplaced]:
     """Yield the ranges without a span; only the enclosing range of an occurrence may be absent."""
     unit, is_missing = document.get("position_encoding"), bool(document.get("is_missing"))
     occurrences, diagnostics = document.get("occurrences"), document.get("diagnostics")
@@ -123,7 +123,7 @@ def _scip_positions(document: EvidenceRow) -> Iterator[_Unplaced]:
                 yield _Unplaced("scip", subject, line, col, end_line, end_col, unit, is_missing)
 
 
-def _libcst_positions(libcst: EvidenceRow) -> Iterator[_Unplaced]:
+def _libcst_positions(libcst: Row) -> Iterator[_Unplaced]:
     """Yield the positions in error messages that are not in the file."""
     for bstart, message in iter_rows(libcst.get("parse_errors"), "bstart", "message"):
         position = LIBCST_POSITION.search(message or "") if bstart is None else None
@@ -132,7 +132,7 @@ def _libcst_positions(libcst: EvidenceRow) -> Iterator[_Unplaced]:
             yield _Unplaced("libcst", "error", line, col, None, None, "utf32", is_missing=False)
 
 
-def _span_error(unplaced: _Unplaced, listed: EvidenceRow, lines: Lines) -> SpanError:
+def _span_error(unplaced: _Unplaced, listed: Row, lines: Lines) -> SpanError:
     """Classify a position that has no span; its span is the line where it should begin."""
     kind = _kind(unplaced, listed, lines)
     witness, subject, line, col, end_line, end_col, unit, _ = unplaced
@@ -140,7 +140,7 @@ def _span_error(unplaced: _Unplaced, listed: EvidenceRow, lines: Lines) -> SpanE
     return SpanError(kind, witness, subject, line, col, end_line, end_col, unit, bstart, bend, MESSAGES[kind])
 
 
-def _kind(unplaced: _Unplaced, listed: EvidenceRow, lines: Lines) -> str:
+def _kind(unplaced: _Unplaced, listed: Row, lines: Lines) -> str:
     known = [line for line in (unplaced.start_line, unplaced.end_line) if line is not None]
     if unplaced.is_missing:
         return "missing_file"

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from codeanatomy.normalize.file_view import EvidenceRow, iter_rows
+from codeanatomy.file_view import Row, iter_rows
 
 UNKNOWN = "?"
 # Errors by which CPython rejects a text; others, such as RecursionError, do not judge it.
@@ -31,7 +31,7 @@ CAPTURE = ("pack", "match_index", "capture", "kind", "text", "bstart", "bend")
 Claims: TypeAlias = Mapping[str, Sequence[str] | None]
 
 
-def ast_claims(row: EvidenceRow) -> Claims:
+def ast_claims(row: Row) -> Claims:
     """Return the claims of CPython's parser."""
     defs, imports, calls = row.get("defs"), row.get("imports"), row.get("calls")
     kinds = None if defs is None else defs["kind"]
@@ -63,7 +63,7 @@ def ast_claims(row: EvidenceRow) -> Claims:
     }
 
 
-def libcst_claims(row: EvidenceRow) -> Claims:
+def libcst_claims(row: Row) -> Claims:
     """Return the claims of LibCST."""
     defs, imports = row.get("defs"), row.get("imports")
     errors = row.get("parse_errors") or {}
@@ -87,7 +87,7 @@ def libcst_claims(row: EvidenceRow) -> Claims:
     }
 
 
-def tree_sitter_claims(row: EvidenceRow) -> Claims:
+def tree_sitter_claims(row: Row) -> Claims:
     """Return the claims of tree-sitter; about a file with errors only that it is rejected."""
     stats = row.get("stats")
     if stats is None:
@@ -114,7 +114,7 @@ def tree_sitter_claims(row: EvidenceRow) -> Claims:
     return {"parse_outcome": outcome, **claims}
 
 
-def symtable_claims(row: EvidenceRow) -> Claims:
+def symtable_claims(row: Row) -> Claims:
     """Return the claims of the symbol table."""
     blocks = row.get("blocks")
     if blocks is None:
@@ -134,7 +134,7 @@ def symtable_claims(row: EvidenceRow) -> Claims:
     }
 
 
-def bytecode_claims(row: EvidenceRow) -> Claims:
+def bytecode_claims(row: Row) -> Claims:
     """Return the claims of the compiler."""
     units = row.get("code_objects")
     if units is None:

@@ -45,6 +45,7 @@ SHARED_CODE = (
     "catalog/kinds",
     "definitions.py",
     "file_ids.py",
+    "file_view.py",
     "ids.py",
     "node_ids.py",
     "spans.py",
@@ -65,7 +66,6 @@ STEP_CODE = {
     ),
     NORMALIZE: (
         "normalize",
-        "graph/file_view.py",
         "pipeline/bundles.py",
         "pipeline/inputs.py",
         "pipeline/input_frames.py",

@@ -5,7 +5,6 @@ values         the programs of a repository -> the objects that each expression 
 witnesses      claims of SCIP and the type checker, compared with our own candidates
 emit           solved values -> rows of `relations_v1`
 program        the program of a file: operations, kinds of objects, definitions
-file_view      the rows of all extractors about one file
 relation_rows  rows of `relations_v1`, collected and converted to Arrow
 repository     a whole repository: solve it, then build the rows of each file
 """

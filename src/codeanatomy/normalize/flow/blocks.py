@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from codeanatomy.normalize.file_view import Columns
+from codeanatomy.file_view import Columns
 from codeanatomy.normalize.flow.opcodes import Opcodes
 
 BlockKind: TypeAlias = Literal["entry", "normal", "handler", "exit"]

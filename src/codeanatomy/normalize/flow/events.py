@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from codeanatomy.normalize.file_view import Columns
+from codeanatomy.file_view import Columns
 from codeanatomy.normalize.flow.opcodes import EventKind, Opcodes, Space
 
 VarKind: TypeAlias = Literal["fast", "cell", "free", "name", "global"]
@@ -86,8 +86,7 @@ def variable_events(code: dict[str, Any], rules: Opcodes) -> list[VariableEvent]
 def _parameters(code: dict[str, Any]) -> list[str]:
     count = code["argcount"] + code["kwonlyargcount"]
     stars = bool(code["flags"] & VARARGS) + bool(code["flags"] & VARKEYWORDS)
-    names: list[str] = code["varnames"][: count + stars]
-    return names
+    return list(code["varnames"][: count + stars])
 
 
 def _kind(name: str, space: Space, cells: frozenset[str]) -> VarKind:

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from codeanatomy.file_ids import DefinitionKeys
+from codeanatomy.file_view import AST, BYTECODE, INNER, Columns, FileView, iter_rows
 from codeanatomy.node_ids import key_of, node_id, number_text
 from codeanatomy.normalize.anchors import Anchors, Span
-from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
 from codeanatomy.normalize.flow.blocks import ControlFlow, control_flow
 from codeanatomy.normalize.flow.cross_scope import DefUsePair, SolvedUnit, cross_unit_pairs
 from codeanatomy.normalize.flow.events import AT_ENTRY, VariableEvent, variable_events
@@ -34,6 +34,7 @@ from codeanatomy.normalize.flow.reaching import (
     ReachingDefinitions,
     reaching_definitions,
 )
+from codeanatomy.normalize.table_rows import table_columns
 
 # The fields of `bytecode_files_v1` that are read.
 UNIT_FIELDS = (
@@ -50,8 +51,8 @@ UNIT_FIELDS = (
     "bstart",
     "bend",
 )
-INSTRUCTION_FIELDS = ("offset", "opname", "argval", "jump_target", "bstart", "bend", "line")
-EXCEPTION_FIELDS = ("start_offset", "end_offset", "target_offset")
+LIST_FIELDS = ("instructions", "exception_table")
+INSTRUCTION_FIELDS, EXCEPTION_FIELDS = (INNER[name] for name in LIST_FIELDS)
 # Per file. The compiler copies `finally` blocks: twenty nested ones, of 800 bytes, are millions.
 MAX_INSTRUCTIONS = 1_000_000
 
@@ -90,22 +91,21 @@ class FileFlow(Struct, frozen=True):
     excess_instructions: int = 0
 
 
-def analyze_flow(file: FileEvidence) -> FileFlow:
+def analyze_flow(file: FileView) -> FileFlow:
     """Analyse the code objects of a file; empty if there are none, or if the Python version is unknown."""
-    version, objects = file.bytecode.get("python_version"), file.bytecode.get("code_objects")
+    version, objects = file.row(BYTECODE).get("python_version"), file.list(BYTECODE, "code_objects")
     rules = opcodes_of(version) if version is not None else None
-    if rules is None or objects is None:
+    if rules is None or not objects:
         return FileFlow([], [])
     size = sum(len(instructions["offset"]) for instructions in objects["instructions"])
     if size > MAX_INSTRUCTIONS:
         return FileFlow([], [], excess_instructions=size)
-    anchors = Anchors(file.ast)
-    definitions = file.ast.get("definitions") or {}
-    keys = DefinitionKeys(file.repo_id, file.path, definitions).of_units(objects)
+    anchors = Anchors(file.row(AST))
+    keys = DefinitionKeys(file.repo_id, file.path, file.list(AST, "definitions")).of_units(objects)
     budget = PairBudget()
     units = []
-    names = list(objects)
-    for values in zip(*objects.values(), strict=True):
+    names = (*UNIT_FIELDS, *LIST_FIELDS)
+    for values in iter_rows(objects, *names):
         code = dict(zip(names, values, strict=True))
         flow = control_flow(code, rules)
         events = variable_events(code, rules)
@@ -199,7 +199,7 @@ def py_bc_blocks_norm_v1(flow: FileFlow) -> Columns:
         spans = _block_spans(unit)
         for block, block_id, span in zip(unit.flow.blocks, unit.block_ids, spans, strict=True):
             rows.append((unit.code_unit_id, block_id, block.kind, block.start, block.end, *span))
-    return columns_of("py_bc_blocks_norm_v1", rows)
+    return table_columns("py_bc_blocks_norm_v1", rows)
 
 
 def _block_spans(unit: CodeUnitFlow) -> Iterator[SourceSpan]:
@@ -238,7 +238,7 @@ def py_bc_cfg_edges_norm_v1(flow: FileFlow) -> Columns:
                     start, end = span
             edge = f"cfg:{key}.{number_text(number)}"
             rows.append((unit.code_unit_id, edge, kind, ids[src], ids[dst], offset, start, end))
-    return columns_of("py_bc_cfg_edges_norm_v1", rows)
+    return table_columns("py_bc_cfg_edges_norm_v1", rows)
 
 
 def py_bc_def_use_events_v1(flow: FileFlow) -> Columns:
@@ -269,7 +269,7 @@ def py_bc_def_use_events_v1(flow: FileFlow) -> Columns:
                     *unit.event_spans[index],
                 )
             )
-    return columns_of("py_bc_def_use_events_v1", rows)
+    return table_columns("py_bc_def_use_events_v1", rows)
 
 
 def py_bc_reaches_v1(flow: FileFlow) -> Columns:
@@ -282,7 +282,7 @@ def py_bc_reaches_v1(flow: FileFlow) -> Columns:
         reach_id = f"reach:{_event_part(def_id)};{_event_part(use_id)}"
         span = unit.event_spans[use]
         rows.append((unit.code_unit_id, reach_id, kind, use_id, def_id, unit.events[use].name, *span))
-    return columns_of("py_bc_reaches_v1", rows)
+    return table_columns("py_bc_reaches_v1", rows)
 
 
 def _event_part(event: str | None) -> str:

@@ -35,8 +35,8 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
+from codeanatomy.file_view import LIBCST, FileView, iter_rows
 from codeanatomy.ids import stable_id
-from codeanatomy.normalize.file_view import FileEvidence
 
 # Special forms of `typing`; everything else with brackets is a generic.
 Form: TypeAlias = Literal["optional", "union", "literal", "annotated", "callable", "none"]
@@ -179,7 +179,7 @@ class TypeScope:
 class TypeScopes:
     """The scopes of a file, by span of the definition they belong to."""
 
-    def __init__(self, file: FileEvidence) -> None:
+    def __init__(self, file: FileView) -> None:
         self.module = TypeScope("module", file.path)
         self._headers: dict[Span, TypeScope] = {}
         self._bodies: dict[Span, TypeScope] = {}
@@ -197,7 +197,7 @@ class TypeScopes:
         """Return the scope of the statements of a definition."""
         return self._bodies.get(owner, self.module) if owner else self.module
 
-    def _build(self, file: FileEvidence) -> None:
+    def _build(self, file: FileView) -> None:
         """Walk beginnings of scopes and bindings from left to right, with a stack of enclosing scopes."""
         events = sorted((*_regions(file), *_bindings(file)), key=lambda item: item[:3])
         first_parameter: dict[TypeScope, int] = {}
@@ -242,7 +242,7 @@ class _Binding(Struct, frozen=True):
 _Event: TypeAlias = tuple[int, bool, int, _Region | _Binding]
 
 
-def _regions(file: FileEvidence) -> Iterator[_Event]:
+def _regions(file: FileView) -> Iterator[_Event]:
     """Yield two regions per definition: its body, and all of it from its name on, for type parameters."""
     for kind, name, start, end, name_end, body_start, body_end in _rows(file, "defs"):
         label = "<lambda>" if name is None else _normalized(name)
@@ -252,7 +252,7 @@ def _regions(file: FileEvidence) -> Iterator[_Event]:
         yield body_start, False, -body_end, _Region(inner, (start, end), label)
 
 
-def _bindings(file: FileEvidence) -> Iterator[_Event]:
+def _bindings(file: FileView) -> Iterator[_Event]:
     for kind, module, name, asname, level, is_star, start in _rows(file, "imports"):
         if is_star:
             continue
@@ -271,9 +271,8 @@ def _bindings(file: FileEvidence) -> Iterator[_Event]:
             yield start, True, 0, _Binding(text, is_declaration=context == "declare")
 
 
-def _rows(file: FileEvidence, name: str) -> Iterator[tuple[Any, ...]]:
-    columns = file.libcst.get(name)
-    return zip(*(columns[field] for field in LISTS[name]), strict=True) if columns else iter(())
+def _rows(file: FileView, name: str) -> Iterator[tuple[Any, ...]]:
+    return iter_rows(file.list(LIBCST, name), *LISTS[name])
 
 
 def _qualified(text: str, path: str, form: Form | None) -> ResolvedName:

@@ -29,8 +29,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from codeanatomy.file_view import LIBCST, Columns, FileView, iter_rows
 from codeanatomy.node_ids import natural_id
-from codeanatomy.normalize.file_view import Columns, FileEvidence, columns_of
+from codeanatomy.normalize.table_rows import table_columns
 from codeanatomy.normalize.types.names import LISTS, Span, TypeScope, TypeScopes
 from codeanatomy.normalize.types.text import SignatureType, TypePart, read_signature, read_type
 
@@ -81,9 +82,9 @@ class TypeExpr(Struct, frozen=True):
     type_ids: TypeIds
 
 
-def type_expressions(file: FileEvidence) -> list[TypeExpr]:
+def type_expressions(file: FileView) -> list[TypeExpr]:
     """Parse the annotations and type comments of a file; none if LibCST could not read the file."""
-    if not (file.libcst.get("type_exprs") or {}).get("text"):
+    if not file.list(LIBCST, "type_exprs").get("text"):
         return []
     scopes, type_ids = TypeScopes(file), TypeIds(file.repo_id)
     # By scope and text: the same few types are used everywhere.
@@ -121,7 +122,7 @@ def type_exprs_norm_v1(exprs: Sequence[TypeExpr]) -> Columns:
 
 def type_nodes_v1(exprs: Sequence[TypeExpr]) -> Columns:
     """Return one row per part of a type, in preorder."""
-    return columns_of("type_nodes_v1", [row for expr in exprs for row in _nodes(expr)])
+    return table_columns("type_nodes_v1", [row for expr in exprs for row in _nodes(expr)])
 
 
 def _nodes(expr: TypeExpr) -> Iterator[tuple[Any, ...]]:
@@ -150,10 +151,9 @@ def _nodes(expr: TypeExpr) -> Iterator[tuple[Any, ...]]:
 # Annotations, with signature comments split into their types.
 
 
-def _annotations(file: FileEvidence) -> Iterator[Annotation]:
-    columns = file.libcst["type_exprs"]
+def _annotations(file: FileView) -> Iterator[Annotation]:
     params: _Params | None = None
-    rows = zip(*(columns[field] for field in LIBCST_LISTS["type_exprs"]), strict=True)
+    rows = iter_rows(file.list(LIBCST, "type_exprs"), *LIBCST_LISTS["type_exprs"])
     for start, end, kind, role, name, text, bstart, bend, line in rows:
         row = (None if start is None else (start, end), kind, role, name, text, bstart, bend, line)
         if role == "signature":
@@ -186,17 +186,15 @@ def _signature(whole: Annotation, params: _Params) -> Iterator[Annotation]:
 class _Params:
     """The parameters of the functions of a file, by span of the function."""
 
-    def __init__(self, file: FileEvidence) -> None:
+    def __init__(self, file: FileView) -> None:
         self._params: defaultdict[Span, list[tuple[int, str, int]]] = defaultdict(list)
-        params, defs = file.libcst["params"], file.libcst["defs"]
-        for start, end, name, _, kind, index in zip(
-            *(params[field] for field in LIBCST_LISTS["params"]), strict=True
-        ):
+        params, defs = (file.list(LIBCST, name) for name in ("params", "defs"))
+        for start, end, name, _, kind, index in iter_rows(params, *LIBCST_LISTS["params"]):
             self._params[start, end].append((index, name, STARS.get(kind, 0)))
         self._methods = {
             (start, end)
-            for start, end, container, decorators in zip(
-                defs["def_bstart"], defs["def_bend"], defs["container_kind"], defs["decorators"], strict=True
+            for start, end, container, decorators in iter_rows(
+                defs, "def_bstart", "def_bend", "container_kind", "decorators"
             )
             if container == "class" and "staticmethod" not in decorators
         }

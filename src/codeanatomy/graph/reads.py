@@ -1,31 +1,23 @@
-"""View one file as the graph stage reads it: its rows in all tables, lists as columns.
+"""Declare the columns that the graph stage reads of each table, with the fields of nested columns.
 
-    file.list("libcst_files_v1", "refs")["text"]        # a list of a nested row
-    file.rows("relations_v1")["src_id"]                 # the rows of a flat table
+    load_views(batches, reads("default"))        # files as `graph.rows.file_rows` takes them
 
-What an extractor could not produce is an empty dictionary. `READS` declares the columns and fields that are
-read of each table; a run reads nothing else. `file_from_rows` builds a file from Arrow rows.
-Tests: `tests/unit/graph/test_facts.py`.
+Instructions are nodes only in the profile "full": they are not read for another one.
+Tests: `tests/unit/graph/test_facts.py`, `tests/unit/test_file_view.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import cache
 
-import pyarrow as pa
-from msgspec import Struct
-
-from codeanatomy.arrow import to_python
+from codeanatomy.catalog.kinds import Profile
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
-
-# Equally long lists, by name: the fields of a list of structs, or the columns of rows.
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
+from codeanatomy.file_view import BYTECODE, Reads
 
 SPAN = ("bstart", "bend", "line")
 SYMBOL = ("symbol", "display_name", "kind", "documentation", "signature")
-# The columns read of each table, with the fields of nested columns.
-READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+# All that is read, by table.
+READS: Reads = {
     "repo_files_v1": dict.fromkeys(
         ("file_sha256", "size_bytes", "encoding", "newline", "is_stub", "skipped_reason"), ()
     ),
@@ -206,74 +198,13 @@ READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         (),
     ),
 }
-# Tables with one row per file.
-NESTED = frozenset(name for name, columns in READS.items() if any(columns.values())) | {"repo_files_v1"}
-# The fields read of lists inside of lists.
-INNER: Mapping[str, tuple[str, ...]] = {
-    "symbols": (
-        "name",
-        "is_parameter",
-        "is_imported",
-        "is_local",
-        "is_free",
-        "is_declared_global",
-        "is_nonlocal",
-    ),
-    "instructions": ("offset", "opname", "argval", *SPAN),
-    "qualified_names": ("name",),
-}
 
 
-class GraphFile(Struct, frozen=True):
-    """A file and its rows in the tables that the graph stage reads."""
-
-    repo_id: str
-    file_id: str
-    path: str
-    tables: Mapping[str, Mapping[str, Any]]
-
-    def list(self, table: str, name: str) -> Columns:
-        """Return a list of the file's row in a nested table."""
-        return self.tables.get(table, {}).get(name) or {}
-
-    def rows(self, table: str) -> Columns:
-        """Return the file's rows in a flat table by column; of a nested table the row itself."""
-        return self.tables.get(table, {})
-
-
-def file_from_rows(
-    repo_id: str, file_id: str, path: str, rows: Mapping[str, Sequence[pa.RecordBatch]], *, instructions: bool
-) -> GraphFile:
-    """Build a file from its whole rows in all tables; its instructions only if requested."""
-    tables: dict[str, Mapping[str, Any]] = {}
-    for table, columns in READS.items():
-        parts = [part for part in rows.get(table, ()) if part.num_rows]
-        if parts and table in NESTED:
-            tables[table] = {name: to_python(parts[0].column(name))[0] for name in columns}
-        elif parts:
-            tables[table] = {
-                name: [value for part in parts for value in to_python(part.column(name))] for name in columns
-            }
-    units = tables.get("bytecode_files_v1", {}).get("code_objects")
-    if units and not instructions:
-        del units["instructions"]
-    return GraphFile(repo_id, file_id, path, tables)
-
-
-def iter_rows(columns: Columns, *names: str) -> Iterator[tuple[Any, ...]]:
-    """Iterate over rows of the named columns.
-
-    >>> list(iter_rows({"a": [1, 2], "b": [3, 4]}, "b", "a"))
-    [(3, 1), (4, 2)]
-    """
-    return zip(*(columns[name] for name in names), strict=True) if columns else iter(())
-
-
-def columns_of(rows: Sequence[tuple[Any, ...]], *names: str) -> dict[str, Sequence[Any]]:
-    """Return rows as columns of these names.
-
-    >>> columns_of([(1, "x"), (2, "y")], "number", "name")
-    {'number': (1, 2), 'name': ('x', 'y')}
-    """
-    lists: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return dict(zip(names, lists, strict=True))
+@cache
+def reads(profile: Profile) -> Reads:
+    """Return what is read for a profile."""
+    if profile == "full":
+        return READS
+    units = READS[BYTECODE]["code_objects"]
+    without = tuple(field for field in units if field != "instructions")
+    return {**READS, BYTECODE: {**READS[BYTECODE], "code_objects": without}}
