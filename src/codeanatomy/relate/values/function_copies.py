@@ -64,7 +64,9 @@ class Copies(Containers):
         self._copy_number: int | None = None
         self._depths: list[int] = []
         self._copied_nodes: dict[int, list[int]] = {}
+        # File and operations of each copy, and the copies of each file.
         self._copy_ops: list[tuple[int, list[Op]]] = []
+        self._copies_by_file: dict[int, list[int]] = {}
         self._hinted_copies: list[tuple[int, Function, Mapping[int, int]]] = []
         self._copy_counts: dict[tuple[int, int], int] = {}
 
@@ -119,9 +121,9 @@ class Copies(Containers):
         """Yield the solver's nodes of a file's nodes, in the original and in each copy of their function."""
         offset = self.offsets[file]
         yield tuple(node if node < 0 else offset + node for node in nodes)
-        for copy, (owner, _) in enumerate(self._copy_ops):
+        for copy in self._copies_by_file.get(file, ()):
             copied = self.copies[copy]
-            if owner == file and any(node in copied for node in nodes):
+            if any(node in copied for node in nodes):
                 yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
 
     def is_truncated(self, file: int, node: int) -> bool:
@@ -165,6 +167,7 @@ class Copies(Containers):
         self.copies.append(copied)
         self._depths.append(depth)
         copy = len(self.copies) - 1
+        self._copies_by_file.setdefault(file, []).append(copy)
         ranges = [(header[0], header[1]), *((body[0], body[1]) for body in bodies)]
         self._copy_ops.append(
             (

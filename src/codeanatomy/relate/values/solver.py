@@ -19,7 +19,7 @@ Tests: `tests/unit/relate/test_solver.py`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, TypeAlias
 
 Object: TypeAlias = int
@@ -29,36 +29,59 @@ Rule: TypeAlias = tuple[Callable[..., None], tuple[Any, ...]]
 MAX_OBJECTS = 48
 # Bit of an object that is only a hint.
 WEAK = 1
+# Nodes to make room for at a time.
+GROWTH = 10_000
 
 
 class Solver:
-    """Nodes, edges, rules and the points-to set of each node."""
+    """Nodes, edges, rules and the points-to set of each node.
+
+    Most nodes have one object, one edge or one rule, and then need no container of their own: this saves a
+    third of the memory of a large repository.
+    """
 
     def __init__(self, limit: int = MAX_OBJECTS) -> None:
         self.limit = limit
+        # By node. A set of one object is shared by all nodes that have only this object, and never changes.
         self.points_to: list[dict[Object, None] | None] = []
-        self._edges: list[dict[int, None] | None] = []
+        # By node: the target, or the targets if there are several.
+        self._edges: list[int | dict[int, None] | None] = []
+        # By node: the rule, or the rules if there are several.
+        self._rules: list[Rule | dict[Rule, None] | None] = []
+        # By queued node, the objects to pass on.
+        self._pending: list[tuple[Object, ...] | None] = []
         self._weak_edges: dict[int, dict[int, None]] = {}
-        self._rules: dict[int, dict[Rule, None]] = {}
-        self._pending: dict[int, list[Object]] = {}
         self._queue: deque[int] = deque()
+        # Sets and tuples of one object.
+        self._singles: dict[Object, tuple[dict[Object, None], tuple[Object]]] = {}
         # Deferred calls, among them rules with the objects that were there when they subscribed.
         self._tasks: deque[Rule] = deque()
         # Nodes that were given more objects than the limit.
         self.truncated: set[int] = set()
+        self._count = 0
 
     def new_node(self) -> int:
         """Create an empty node."""
-        self.points_to.append(None)
-        self._edges.append(None)
-        return len(self.points_to) - 1
+        node = self._count
+        if node == len(self.points_to):
+            self._grow(node + GROWTH)
+        self._count = node + 1
+        return node
 
     def reserve(self, count: int) -> int:
         """Create `count` consecutive empty nodes and return the first."""
-        first = len(self.points_to)
-        self.points_to.extend([None] * count)
-        self._edges.extend([None] * count)
+        first = self._count
+        self._count = first + count
+        self._grow(self._count)
         return first
+
+    def _grow(self, size: int) -> None:
+        """Make room for so many nodes."""
+        more = [None] * (size - len(self.points_to))
+        self.points_to += more
+        self._edges += more
+        self._rules += more
+        self._pending += more
 
     def add(self, node: int, obj: Object) -> None:
         """Add an object to a node."""
@@ -66,87 +89,100 @@ class Solver:
             return
         present = self.points_to[node]
         if present is None:
-            present = self.points_to[node] = {}
-        elif obj in present:
-            return
-        if obj & WEAK and obj ^ WEAK in present:
-            return
-        if len(present) >= self.limit:
-            self.truncated.add(node)
-            return
-        present[obj] = None
-        if node in self._pending:
-            self._pending[node].append(obj)
-        else:
-            self._pending[node] = [obj]
-            self._queue.append(node)
+            self._put_first(node, obj)
+        elif obj not in present and not (obj & WEAK and obj ^ WEAK in present):
+            self._put_more(node, present, (obj,))
 
     def flow(self, src: int, dst: int, weak: int = 0) -> None:
         """Add an edge: every object of src is in dst, as a hint if the edge is weak."""
         if src < 0 or dst < 0 or src == dst:
             return
         if weak:
-            edges = self._weak_edges.setdefault(src, {})
+            hinted = self._weak_edges.setdefault(src, {})
+            if dst in hinted:
+                return
+            hinted[dst] = None
         else:
-            known = self._edges[src]
-            if known is None:
-                known = self._edges[src] = {}
-            edges = known
-        if dst in edges:
-            return
-        edges[dst] = None
+            edges = self._edges[src]
+            if edges is None:
+                self._edges[src] = dst
+            elif isinstance(edges, int):
+                if edges == dst:
+                    return
+                self._edges[src] = {edges: None, dst: None}
+            elif dst in edges:
+                return
+            else:
+                edges[dst] = None
         objects = self.points_to[src]
-        if objects:
+        if objects is not None:
             self._propagate(dst, as_hints(objects) if weak else objects)
 
-    def _propagate(self, node: int, objects: Iterable[Object]) -> None:
-        """Add objects to a node: at least one, without duplicates, no hint after its own object.
-
-        Most of the solver's time is spent here.
-        """
+    def _propagate(self, node: int, objects: Collection[Object]) -> None:
+        """Add objects to a node: at least one, without duplicates, no hint after its own object."""
         present = self.points_to[node]
-        if not present:
-            new = list(objects)
-            self.points_to[node] = dict.fromkeys(new)
-        else:
-            if node in self.truncated:
+        if present is None:
+            if len(objects) == 1:
+                (obj,) = objects
+                self._put_first(node, obj)
+            else:
+                self.points_to[node] = dict.fromkeys(objects)
+                self._pending[node] = tuple(objects)
+                self._queue.append(node)
+            return
+        if node in self.truncated:
+            return
+        new = [obj for obj in objects if obj not in present and not (obj & WEAK and obj ^ WEAK in present)]
+        if new:
+            self._put_more(node, present, new)
+
+    def _put_first(self, node: int, obj: Object) -> None:
+        """Add an object to an empty node."""
+        single = self._singles.get(obj)
+        if single is None:
+            single = self._singles[obj] = ({obj: None}, (obj,))
+        self.points_to[node], self._pending[node] = single
+        self._queue.append(node)
+
+    def _put_more(self, node: int, present: dict[Object, None], new: Sequence[Object]) -> None:
+        """Add new objects to a node that has some, as far as the limit allows."""
+        free = self.limit - len(present)
+        if free < len(new):
+            self.truncated.add(node)
+            if free <= 0:
                 return
-            # A loop, not a comprehension: mostly there is one object, or none that is new.
-            new = []
-            for obj in objects:
-                if obj in present or (obj & WEAK and obj ^ WEAK in present):
-                    continue
-                new.append(obj)
-            if not new:
-                return
-            free = self.limit - len(present)
-            if free < len(new):
-                self.truncated.add(node)
-                if not free:
-                    return
-                del new[free:]
-            present.update(dict.fromkeys(new))
-        if node in self._pending:
-            self._pending[node] += new
-        else:
-            self._pending[node] = new
+            new = new[:free]
+        if len(present) == 1:
+            present = self.points_to[node] = present.copy()
+        for obj in new:
+            present[obj] = None
+        waiting = self._pending[node]
+        if waiting is None:
+            self._pending[node] = tuple(new)
             self._queue.append(node)
+        else:
+            self._pending[node] = (*waiting, *new)
 
     def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Call rule(objects, *data) with the objects of a node, present and future."""
         if node < 0:
             return
-        rules = self._rules.get(node)
-        if rules is None:
-            rules = self._rules[node] = {}
-        elif (rule, data) in rules:
-            # Otherwise a container that contains itself would be processed for ever.
+        added, known = (rule, data), self._rules[node]
+        # A rule is not added twice: a container that contains itself would be processed for ever.
+        if known is None:
+            self._rules[node] = added
+        elif isinstance(known, tuple):
+            if known == added:
+                return
+            self._rules[node] = {known: None, added: None}
+        elif added in known:
             return
-        rules[rule, data] = None
+        else:
+            known[added] = None
         present = self.points_to[node]
-        if present:
+        if present is not None:
             # Deferred: a chain of rules may be longer than the stack is deep.
-            self._tasks.append((rule, (list(present), *data)))
+            self._tasks.append((rule, (tuple(present), *data)))
 
     def defer(self, rule: Callable[..., None], *data: Any) -> None:
         """Call rule(*data) once, when the solver gets to it."""
@@ -154,21 +190,36 @@ class Solver:
 
     def run(self) -> None:
         """Run deferred rules and propagate new objects until nothing changes."""
-        tasks, queue, propagate = self._tasks, self._queue, self._propagate
+        tasks, queue, pending = self._tasks, self._queue, self._pending
         while tasks or queue:
             if tasks:
                 rule, data = tasks.popleft()
                 rule(*data)
                 continue
             node = queue.popleft()
-            new = self._pending.pop(node)
-            for dst in self._edges[node] or ():
-                propagate(dst, new)
-            if node in self._weak_edges:
-                hinted = as_hints(new)
-                for dst in self._weak_edges[node]:
-                    propagate(dst, hinted)
-            for rule, data in list(self._rules.get(node, ())):
+            new = pending[node]
+            pending[node] = None
+            if new is not None:
+                self._pass_on(node, new)
+
+    def _pass_on(self, node: int, new: tuple[Object, ...]) -> None:
+        """Pass new objects of a node along its edges and to its rules."""
+        edges = self._edges[node]
+        if isinstance(edges, int):
+            self._propagate(edges, new)
+        elif edges is not None:
+            for dst in edges:
+                self._propagate(dst, new)
+        if node in self._weak_edges:
+            hinted = as_hints(new)
+            for dst in self._weak_edges[node]:
+                self._propagate(dst, hinted)
+        rules = self._rules[node]
+        if isinstance(rules, tuple):
+            rule, data = rules
+            rule(new, *data)
+        elif rules is not None:
+            for rule, data in list(rules):
                 rule(new, *data)
 
     def objects_at(self, node: int) -> Sequence[Object]:
