@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from msgspec import structs
 from witnesses import Cells
 
 from codeanatomy.arrow import unpack_rows
-from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
+from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from support.relate_stage import call_edges, relations, sources_below, witnessed
 
@@ -59,7 +59,7 @@ def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None)
         peaks[step] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
         began = time.monotonic()
 
-    values = Values([compile_file(heard(path, text, said or {})) for path, text in sources.items()])
+    values = Values([heard(path, text, said or {}) for path, text in sources.items()])
     finish("summaries")
     values.solve()
     finish("values")
@@ -68,10 +68,10 @@ def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None)
     return Analysis(sources, values, rows, call_edges(values), seconds, peaks)
 
 
-def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> ExtractedFile:
-    """What all witnesses say of a file."""
-    optional = {name: files.get(path, {}) for name, files in said.items()}
-    return structs.replace(witnessed(text, path), **optional)
+def heard(path: str, text: bytes, said: Mapping[str, Mapping[str, Cells]]) -> Program:
+    """The program of a file, with the claims of optional witnesses."""
+    document, checker = (said.get(name, {}).get(path, {}) for name in ("scip", "typed"))
+    return with_witnesses(compile_file(witnessed(text, path)), [document], checker)
 
 
 def line_starts(source: bytes) -> list[int]:

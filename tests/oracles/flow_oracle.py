@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
-from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.file_view import AST, BYTECODE, FileView
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import OPTIONS, compiled
 
@@ -411,14 +411,8 @@ def rows_of_units(units: list[Unit]) -> Rows:
 def rows_of(source: Source) -> Rows:
     from codeanatomy.normalize.flow import tables as flow_tables
 
-    file = FileEvidence(
-        "repo:r",
-        "file:f",
-        "a.py",
-        ast=ast_files_v1(source, OPTIONS).cells,
-        libcst={},
-        bytecode=bytecode_files_v1(source, OPTIONS).cells,
-    )
+    rows = {AST: ast_files_v1(source, OPTIONS).cells, BYTECODE: bytecode_files_v1(source, OPTIONS).cells}
+    file = FileView("repo:r", "file:f", "a.py", rows)
     flow = flow_tables.analyze_flow(file)
     keys = {unit.code_unit_id: unit.code["code_unit_key"] for unit in flow.units}
     assert len(keys) == len(flow.units), "code objects with one id"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -14,8 +13,9 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import extract_file, table_batches
+from codeanatomy.file_view import FileView, load_views
 from codeanatomy.node_ids import file_id
-from codeanatomy.normalize.file_view import FileEvidence, file_from_parts
+from codeanatomy.normalize.rules import READS
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
 
@@ -38,23 +38,17 @@ def _reading(path: str, raw: bytes) -> Reading:
     return Reading(Entry(path, f"/{path}", len(raw), 0, False, None), raw, 0, None)
 
 
-def files_of(rows: Rows) -> list[FileEvidence]:
+def files_of(rows: Rows) -> list[FileView]:
     """Group rows by file, as the rules get them."""
-    found: defaultdict[str, dict[str, list[pa.RecordBatch]]] = defaultdict(dict)
-    for name, of_table in rows.items():
-        table = catalog.table(name)
-        for row in of_table:
-            known = row["file_id"] or file_id(row["repo_id"], row["path"])
-            batch = pa.RecordBatch.from_pylist([row], arrow_schema(table))
-            if name == "scip_index_v1":
-                batch = batch.append_column("is_missing", pa.array([row["file_id"] is None]))
-            if row.get("row_kind") != "index":
-                found[known].setdefault(name, []).append(batch)
-    return [file_from_parts(known, parts) for known, parts in found.items()]
+    batches = {
+        name: [pa.RecordBatch.from_pylist(of_table, arrow_schema(catalog.table(name)))]
+        for name, of_table in rows.items()
+    }
+    return list(load_views(batches, READS).values())
 
 
 def derived_rows(
-    files: Iterable[FileEvidence], table: Table, make: Callable[..., list[dict[str, Any]]]
+    files: Iterable[FileView], table: Table, make: Callable[..., list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Return the rows of a table that is derived file by file from its inputs."""
     return [

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.catalog.kinds.spec import Count
-from codeanatomy.graph.file_view import GraphFile
+from codeanatomy.file_view import FileView
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import REPEAT_KEY, TABLES, file_rows
 from oracles.id_oracle import id_problems
@@ -72,7 +72,7 @@ def sources_of(name: str) -> Sources:
 
 
 @cache
-def files_of(name: str) -> list[GraphFile]:
+def files_of(name: str) -> list[FileView]:
     """Return the files of a golden or of a pinned package, as the graph stage gets them."""
     return graph_files(sources_of(name), {}, name)
 
@@ -83,7 +83,7 @@ def built(name: str, profile: Profile = "full") -> Graph:
     return graph_from(files_of(name), profile)
 
 
-def graph_from(files: Iterable[GraphFile], profile: Profile = "full") -> Graph:
+def graph_from(files: Iterable[FileView], profile: Profile = "full") -> Graph:
     """Build the graph of files, as the graph stage does."""
     made = [file_rows(file, profile) for file in files]
     tables = [*(each.tables for each in made), merge_shared_rows(each.shared for each in made)]

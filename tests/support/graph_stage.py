@@ -7,7 +7,7 @@ graph = graph_of({"main.py": "def f(): ...\\nf()\\n"})
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -23,13 +23,13 @@ from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
-from codeanatomy.graph.file_view import READS, GraphFile
+from codeanatomy.file_view import AST, BYTECODE, LIBCST, LINES, SCIP, FileView
 from codeanatomy.graph.merge import merge_shared_rows
+from codeanatomy.graph.reads import READS
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
 from codeanatomy.node_ids import edge_id, file_id
-from codeanatomy.normalize.file_view import FileEvidence, Lines
 from codeanatomy.normalize.rules import file_rows as normalized_rows
-from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
 from support.normalize_stage import OPTIONS, source_of
 from support.relate_stage import repository_rows
 
@@ -41,7 +41,8 @@ WITNESSES = {
     "tree_sitter_files_v1": tree_sitter_files_v1,
 }
 
-
+# Tables of which the rules see rows: the others would report the same problems as `_diagnostics`.
+NORMALIZED = (AST, LIBCST, BYTECODE, LINES)
 COMPLAINTS = {
     "ast_files_v1": "cpython",
     "symtable_files_v1": "cpython",
@@ -81,7 +82,7 @@ def graph_of(
 
 def graph_files(
     sources: Mapping[str, str | bytes], scip: Mapping[str, Mapping[str, Any]], repo_id: str
-) -> list[GraphFile]:
+) -> list[FileView]:
     """Files as the graph stage sees them."""
     extracted = {path: _extract(path, text) for path, text in sources.items()}
     evidence = {
@@ -89,32 +90,34 @@ def graph_files(
         | {name: one.cells for name, one in results.items()}
         for path, results in extracted.items()
     }
-    programs = []
-    for path, cells in evidence.items():
-        names = ("ast_files_v1", "symtable_files_v1", "libcst_files_v1")
-        occurrences = scip.get(path, {})
-        witnessed = ExtractedFile(
-            repo_id, file_id(repo_id, path), path, *(cells[name] for name in names), scip=occurrences
-        )
-        programs.append(compile_file(witnessed))
-    related = {program.path: tables for program, tables in repository_rows(programs)}
+    documents = {path: [{"index_id": "index:1", **lists}] for path, lists in scip.items()}
     files = []
-    for path, cells in evidence.items():
-        normal = FileEvidence(
-            repo_id,
-            file_id(repo_id, path),
-            path,
-            *(cells[name] for name in ("ast_files_v1", "libcst_files_v1", "bytecode_files_v1")),
-            lines=_lines(path, sources[path]),
-        )
-        flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
-        for name, rows in related[path].items():
-            flat.setdefault(name, []).append(rows)
-        flat["diagnostics_norm_v1"].append(_diagnostics(normal, extracted[path]))
-        tables = {**cells, "scip_index_v1": scip.get(path, {})}
-        tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
-        files.append(GraphFile(repo_id, file_id(repo_id, path), path, tables))
-    return files
+    programs = []
+    for path, rows in evidence.items():
+        tables = {**rows, LINES: _lines(path, sources[path])}
+        file = FileView(repo_id, file_id(repo_id, path), path, tables)
+        files.append(file)
+        programs.append(with_witnesses(compile_file(file), documents.get(path, ()), None))
+    related = {program.path: tables for program, tables in repository_rows(programs)}
+    return [_graph_file(file, extracted[file.path], related[file.path], documents) for file in files]
+
+
+def _graph_file(
+    file: FileView,
+    extracted: Mapping[str, ExtractorResult],
+    related: Mapping[str, pa.RecordBatch],
+    documents: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> FileView:
+    """Add normalized rows and relations to a file."""
+    witnesses = {name: rows for name, rows in file.tables.items() if name in NORMALIZED}
+    normal = FileView(file.repo_id, file.file_id, file.path, witnesses)
+    flat = {name: [rows] for name, rows in normalized_rows(normal).items()}
+    for name, rows in related.items():
+        flat.setdefault(name, []).append(rows)
+    flat["diagnostics_norm_v1"].append(_diagnostics(normal, extracted))
+    tables = {**file.tables, SCIP: documents.get(file.path, ())}
+    tables |= {name: _columns(rows) for name, rows in flat.items() if name in READS}
+    return FileView(file.repo_id, file.file_id, file.path, tables)
 
 
 def _extract(path: str, text: str | bytes) -> dict[str, ExtractorResult]:
@@ -133,7 +136,7 @@ def _row(path: str, text: str | bytes) -> dict[str, Any]:
     }
 
 
-def _diagnostics(file: FileEvidence, cells: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
+def _diagnostics(file: FileView, cells: Mapping[str, ExtractorResult]) -> pa.RecordBatch:
     """Return the problems that extractors report; in a build, Spark makes these rows and more."""
     table = catalog.table("diagnostics_norm_v1")
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -173,21 +176,12 @@ def rows_of(name: str, batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]
     return rows
 
 
-def _lines(path: str, given: str | bytes) -> Lines:
+def _lines(path: str, given: str | bytes) -> dict[str, Any]:
     """The line index of a source."""
-    found = source_of(given, path)
-    starts, size = found.line_starts, len(found.utf8)
-    begins = [start for start in starts if start < size]
-    if not begins:
-        return Lines()
-    ends = [*begins[1:], size]
-    kinds = ["lf" if found.utf8[end - 1 : end] in (b"\n", b"\r") else "none" for end in ends]
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "line_no": list(range(len(begins))),
-            "line_start_byte": begins,
-            "line_end_byte": ends,
-            "newline_kind": kinds,
-        }
-    )
-    return Lines([batch])
+    lines = list(source_of(given, path).lines())
+    return {
+        "line_no": range(len(lines)),
+        "line_start_byte": [start for start, _, _ in lines],
+        "line_end_byte": [end for _, end, _ in lines],
+        "newline_kind": [kind for _, _, kind in lines],
+    }

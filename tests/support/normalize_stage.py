@@ -8,9 +8,8 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.extract.evidence import ExtractFunction
-from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.file_view import FileView
 from codeanatomy.node_ids import file_id
-from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.sources.source_file import Source, decode
 
 OPTIONS = ExtractOptions()
@@ -23,18 +22,11 @@ def source_of(text: str | bytes, path: str = "a.py") -> Source:
     return source
 
 
-def file_of(source: Source, *witnesses: ExtractFunction) -> FileEvidence:
+def file_of(source: Source, *witnesses: ExtractFunction) -> FileView:
     """Return the evidence of a text; by default that of the extractors of the flow rules."""
     chosen = witnesses or (ast_files_v1, bytecode_files_v1)
-    said = {
-        name: witness(source, OPTIONS).cells if witness in chosen else {}
-        for name, witness in (
-            ("ast", ast_files_v1),
-            ("libcst", libcst_files_v1),
-            ("bytecode", bytecode_files_v1),
-        )
-    }
-    return FileEvidence("test", file_id("test", source.path), source.path, **said)
+    rows = {witness.__name__: witness(source, OPTIONS).cells for witness in chosen}
+    return FileView("test", file_id("test", source.path), source.path, rows)
 
 
 def sources_in(folder: Path) -> list[Source]:

@@ -20,8 +20,8 @@ from typing import Any
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
+from codeanatomy.file_view import AST, BYTECODE, FileView
 from codeanatomy.normalize.anchors import AST_LISTS
-from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
 from codeanatomy.sources.source_file import Source, decode
 from support.folders import CASES
@@ -54,7 +54,7 @@ def chosen(columns: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
     return {field: columns[field] for field in fields}
 
 
-def recorded(version: str) -> dict[str, FileEvidence]:
+def recorded(version: str) -> dict[str, FileView]:
     """Return the programs as compiled by one Python version, by name."""
     with gzip.open(FOLDER / f"{version}.json.gz", "rt", encoding="utf-8") as stream:
         programs = json.load(stream)
@@ -63,9 +63,7 @@ def recorded(version: str) -> dict[str, FileEvidence]:
         # The recordings were made before the rules read names, which the keys have, too.
         units.setdefault("name", [UNIT_NAME.sub(r"\1", key) for key in units["code_unit_key"]])
     return {
-        name: FileEvidence(
-            "test", f"file:{name}", name, ast=each["ast"], libcst={}, bytecode=each["bytecode"]
-        )
+        name: FileView("test", f"file:{name}", name, {AST: each["ast"], BYTECODE: each["bytecode"]})
         for name, each in programs.items()
     }
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
+from codeanatomy.file_view import FileView
 from codeanatomy.node_ids import file_id
-from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.emit.calls import is_counted
 from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import OBJ_FUNCTION, Program
@@ -33,11 +34,12 @@ from support.normalize_stage import OPTIONS, source_of
 EXPLICIT_ROLES = frozenset({"call", "decorator"})
 
 
-def witnessed(text: str | bytes, path: str = "main.py", repo_id: str = "test") -> ExtractedFile:
+def witnessed(text: str | bytes, path: str = "main.py", repo_id: str = "test") -> FileView:
     """Extract a text."""
     source = source_of(text, path)
-    cells = [witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1, libcst_files_v1)]
-    return ExtractedFile(repo_id, file_id(repo_id, path), path, *cells)
+    witnesses = (ast_files_v1, symtable_files_v1, libcst_files_v1)
+    rows = {witness.__name__: witness(source, OPTIONS).cells for witness in witnesses}
+    return FileView(repo_id, file_id(repo_id, path), path, rows)
 
 
 def programs_of(sources: Mapping[str, str | bytes]) -> list[Program]:

@@ -19,8 +19,8 @@ from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.errors import UnknownName
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import FAMILIES, FILE_LISTS, SHARED_LISTS, facts_of, shared_facts_of
-from codeanatomy.graph.file_view import READS
 from codeanatomy.graph.flow import CFG_KINDS, EVENT_KINDS
+from codeanatomy.graph.reads import READS
 from codeanatomy.node_ids import PREFIXES
 from support.graph_checks import CONSTRUCTS, files_of
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from codeanatomy.file_view import FileView, iter_rows
 from codeanatomy.graph import definitions
 from codeanatomy.graph import external as outside
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import FILE_LISTS, SHARED_LISTS
-from codeanatomy.graph.file_view import GraphFile, iter_rows
 from codeanatomy.graph.rows import file_rows
 from codeanatomy.node_ids import definition_key, file_id, module_id
 from support import callgraph_score as score
@@ -186,7 +186,7 @@ def test_lambdas_are_numbered_in_the_order_of_the_source() -> None:
 # The names of relations are those of nodes
 
 
-def named_otherwise(files: list[GraphFile]) -> Iterator[tuple[str, str, str]]:
+def named_otherwise(files: list[FileView]) -> Iterator[tuple[str, str, str]]:
     """Names that relations and nodes do not agree upon."""
     view = View(graph_from(files, "default"))
     for file in files:
@@ -628,7 +628,7 @@ def test_a_stub_is_one() -> None:
 
 def test_a_file_that_was_not_read_is_a_node() -> None:
     row = {"skipped_reason": "too large", "size_bytes": 7, "is_stub": False}
-    file = GraphFile("test", MAIN, "main.py", {"repo_files_v1": row})
+    file = FileView("test", MAIN, "main.py", {"repo_files_v1": row})
     graph = graph_from([file])
     assert problems_of(graph) == []
     view = View(graph)
@@ -655,10 +655,10 @@ SILENT = dedent("""
 UNKNOWN_WITHOUT = {"COMMENT"}
 
 
-def silenced(sources: Sources) -> list[GraphFile]:
+def silenced(sources: Sources) -> list[FileView]:
     """Files of which LibCST says nothing."""
     return [
-        GraphFile(
+        FileView(
             file.repo_id,
             file.file_id,
             file.path,

@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 import pytest
 
-from codeanatomy.graph.file_view import iter_rows
+from codeanatomy.file_view import iter_rows
 from support.graph_checks import CONSTRUCTS, Row, View, built, files_of, names, problems_of
 from support.graph_stage import graph_of
 

@@ -16,8 +16,8 @@ from hypothesis.strategies import lists, sampled_from, tuples
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.catalog.kinds.spec import Facts
+from codeanatomy.file_view import FileView
 from codeanatomy.graph import rows as graph_rows
-from codeanatomy.graph.file_view import GraphFile
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.rows import (
     EDGES,
@@ -45,7 +45,7 @@ Tables = Mapping[str, pa.RecordBatch]
 PLACE = graph_rows.RowOwner("test", "file:f", "f.py")
 
 
-def files() -> list[GraphFile]:
+def files() -> list[FileView]:
     return graph_files(SMALL, {}, "test")
 
 

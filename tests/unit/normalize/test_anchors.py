@@ -6,6 +6,7 @@ import unicodedata
 
 import pytest
 
+from codeanatomy.file_view import BYTECODE, FileView
 from codeanatomy.normalize.flow.tables import (
     FileFlow,
     analyze_flow,
@@ -109,7 +110,9 @@ def test_text_under_events(case: str) -> None:
 
 def test_without_a_syntax_tree_nothing_is_anchored() -> None:
     file = file_of(source_of("def f(a):\n return a\n"))
-    rows = py_bc_def_use_events_v1(analyze_flow(type(file)("r", file.file_id, "a.py", {}, {}, file.bytecode)))
+    rows = py_bc_def_use_events_v1(
+        analyze_flow(FileView("r", file.file_id, "a.py", {BYTECODE: file.row(BYTECODE)}))
+    )
     assert rows["bstart"] == [None, None, None]
     assert rows["line"] == [1, None, 2]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from codeanatomy import catalog
+from codeanatomy.file_view import FileView
 from codeanatomy.node_ids import definition_key, file_id
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.rules import file_rows
 from codeanatomy.sources.source_file import Source, decode
 from support.file_evidence import FSTRING, Rows, derived_rows, document, files_of, witnessed
@@ -204,7 +204,7 @@ def test_ids_are_unique_and_say_definition_kind_and_code(found: list[dict[str, A
         assert number.isdigit(), row
 
 
-def _with_ids(file: FileEvidence) -> list[dict[str, Any]]:
+def _with_ids(file: FileView) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = file_rows(file)[TABLE.name].to_pylist()
     return rows
 

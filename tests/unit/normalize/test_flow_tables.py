@@ -9,8 +9,8 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.columns import FILE_COLUMNS
+from codeanatomy.file_view import Columns
 from codeanatomy.node_ids import definition_key
-from codeanatomy.normalize.file_view import Columns
 from codeanatomy.normalize.flow import reaching
 from codeanatomy.normalize.flow import tables as flow_tables
 from codeanatomy.normalize.flow.tables import (
@@ -88,14 +88,14 @@ def test_ids_are_made_of_definitions_and_numbers() -> None:
     }
     for text in (LAMBDAS, f"# Moved.\n\n{LAMBDAS}"):
         flow = flow_in(text)
-        made = {keys[unit.code_unit_id.removeprefix("code:")]: unit.code["qualname"] for unit in flow.units}
+        made = {keys[unit.code_unit_id.removeprefix("code:")]: unit.code["name"] for unit in flow.units}
         assert made == {
             "": "<module>",
             "f": "f",
             "f.<lambda>#0": "<lambda>",
-            "f.<lambda>#1": "f.<locals>.<lambda>",
-            "f.<listcomp>#0": "f.<locals>.<listcomp>",
-            "f.<listcomp>#0.<lambda>#0": "f.<locals>.<listcomp>.<lambda>",
+            "f.<lambda>#1": "<lambda>",
+            "f.<listcomp>#0": "<listcomp>",
+            "f.<listcomp>#0.<lambda>#0": "<lambda>",
         }
         for unit in flow.units:
             key = unit.code_unit_id.removeprefix("code:")

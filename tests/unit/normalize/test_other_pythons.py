@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.file_view import BYTECODE, FileView
 from codeanatomy.normalize.flow.opcodes import KNOWN_VERSIONS
 from codeanatomy.normalize.flow.tables import FileFlow, analyze_flow
 from support.flow_cases import CASES
@@ -42,19 +42,19 @@ def unbound(flow: FileFlow) -> set[tuple[str, int | None]]:
 
 
 @pytest.fixture(scope="module", params=OTHERS)
-def programs(request: pytest.FixtureRequest) -> dict[str, FileEvidence]:
+def programs(request: pytest.FixtureRequest) -> dict[str, FileView]:
     return recorded(request.param)
 
 
-def test_all_programs_are_recorded(programs: dict[str, FileEvidence]) -> None:
+def test_all_programs_are_recorded(programs: dict[str, FileView]) -> None:
     """Otherwise: run `python tests/support/recorded_bytecode.py` under that Python."""
     assert set(programs) == set(CASES)
 
 
-def test_facts_do_not_depend_on_the_compiler(programs: dict[str, FileEvidence]) -> None:
+def test_facts_do_not_depend_on_the_compiler(programs: dict[str, FileView]) -> None:
     differing = {}
     for name, file in programs.items():
-        if name in LAZY.get(file.bytecode["python_version"][:4], ()):
+        if name in LAZY.get(file.row(BYTECODE)["python_version"][:4], ()):
             continue
         here, there = (
             analyze_flow(file_of(source_of(CASES[name].code.removeprefix("\n")))),

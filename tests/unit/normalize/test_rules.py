@@ -10,18 +10,18 @@ from codeanatomy.arrow import arrow_schema, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.file_view import AST, BYTECODE, LIBCST, FileView
 from codeanatomy.normalize import rules
-from codeanatomy.normalize.file_view import FileEvidence
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, pack_file_rows
 from support.normalize_stage import file_of, source_of
 
 TEXT = "def f(a: int) -> str:\n    while a: a = g(a)\n    return a\n"
 
 
-def whole(text: str) -> FileEvidence:
+def whole(text: str) -> FileView:
     file = file_of(source_of(text))
     said: ExtractorResult = libcst_files_v1(source_of(text), ExtractOptions())
-    return FileEvidence(file.repo_id, file.file_id, file.path, file.ast, said.cells, file.bytecode)
+    return FileView(file.repo_id, file.file_id, file.path, {**file.tables, LIBCST: said.cells})
 
 
 def rows(stream: bytes) -> pa.Table:
@@ -48,23 +48,17 @@ def test_rows_depend_on_the_file_alone() -> None:
 
 
 def test_silent_witnesses_give_no_rows() -> None:
-    file = FileEvidence("r", "file:x", "a.py", {}, {}, {})
+    file = FileView("r", "file:x", "a.py", {})
     _, counts = pack_file_rows(file)
     assert set(counts.values()) == {0}
-    nothing = FileEvidence(
-        "r",
-        "file:x",
-        "a.py",
-        dict.fromkeys(READS.ast),
-        dict.fromkeys(READS.libcst),
-        {"python_version": None, "code_objects": None},
-    )
+    rows = {table: dict.fromkeys(READS[table]) for table in (AST, LIBCST, BYTECODE)}
+    nothing = FileView("r", "file:x", "a.py", rows)
     _, counts = pack_file_rows(nothing)
     assert set(counts.values()) == {0}
 
 
 def test_a_rule_that_fails_costs_its_family_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(file: FileEvidence) -> object:
+    def broken(file: FileView) -> object:
         raise KeyError("no such opcode")
 
     flow, types = rules.FAMILIES

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.file_view import LIBCST, FileView
 from codeanatomy.normalize.types.names import ResolvedName, TypeScope, TypeScopes
 from codeanatomy.normalize.types.tables import type_expressions, type_exprs_norm_v1, type_nodes_v1
 from support.libcst_rows import extract_libcst
 
 
-def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
+def file_of(code: str, path: str = "pkg/a.py") -> FileView:
     said = extract_libcst(code)
     assert not said.problems, said.problems
-    return FileEvidence("repo", path, path, {}, said.cells, {})
+    return FileView("repo", path, path, {LIBCST: said.cells})
 
 
 def meaning(code: str, name: str, path: str = "pkg/a.py") -> ResolvedName:

@@ -14,8 +14,8 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.file_view import LIBCST, Columns, FileView
 from codeanatomy.node_ids import definition_key
-from codeanatomy.normalize.file_view import Columns, FileEvidence
 from codeanatomy.normalize.types.names import TypeScope
 from codeanatomy.normalize.types.tables import (
     LIBCST_LISTS,
@@ -33,10 +33,10 @@ def pruned(cells: Any) -> dict[str, Columns]:
     return {name: {field: cells[name][field] for field in fields} for name, fields in LIBCST_LISTS.items()}
 
 
-def file_of(code: str, path: str = "pkg/a.py") -> FileEvidence:
+def file_of(code: str, path: str = "pkg/a.py") -> FileView:
     said = extract_libcst(code)
     assert not said.problems, said.problems
-    return FileEvidence("repo", path, path, {}, pruned(said.cells), {})
+    return FileView("repo", path, path, {LIBCST: pruned(said.cells)})
 
 
 def rows(columns: Columns, *fields: str) -> list[Any]:
@@ -115,7 +115,7 @@ def test_a_type_has_one_id_wherever_it_is() -> None:
     (whole, _), *_ = expressions(code, "type_id", "type_repr")
     ids = {type_id for type_id, text in nodes(code, "type_id", "type_repr") if text == "int | None"}
     assert ids == {whole}
-    other = FileEvidence("other", "f", "pkg/a.py", {}, pruned(extract_libcst(code).cells), {})
+    other = FileView("other", "f", "pkg/a.py", {LIBCST: pruned(extract_libcst(code).cells)})
     assert type_exprs_norm_v1(type_expressions(other))["type_id"][0] != whole
 
 
@@ -159,7 +159,7 @@ def test_the_lists_read_are_those_of_the_witness() -> None:
 
 @pytest.mark.parametrize("libcst", [{}, {"type_exprs": None}, dict.fromkeys(LIBCST_LISTS)])
 def test_a_file_that_was_not_read_has_no_types(libcst: dict[str, None]) -> None:
-    assert type_expressions(FileEvidence("repo", "file", "a.py", {}, libcst, {})) == []
+    assert type_expressions(FileView("repo", "file", "a.py", {LIBCST: libcst})) == []
 
 
 # Signatures in comments.
@@ -262,7 +262,7 @@ def check(source: Source) -> int:
     said = libcst_files_v1(source, ExtractOptions()).cells
     if not said:
         return 0
-    found = type_expressions(FileEvidence("repo", source.path, source.path, {}, pruned(said), {}))
+    found = type_expressions(FileView("repo", source.path, source.path, {LIBCST: pruned(said)}))
     types, parts = type_exprs_norm_v1(found), type_nodes_v1(found)
     assert len(set(types["expr_id"])) == len(found)
     places = {}
@@ -298,12 +298,12 @@ def test_rows_are_the_same_each_time() -> None:
     sources = list(package("flask"))[:10]
     for source in sources:
         cells = pruned(libcst_files_v1(source, ExtractOptions()).cells)
-        one, other = (type_expressions(FileEvidence("r", "f", source.path, {}, cells, {})) for _ in range(2))
+        one, other = (type_expressions(FileView("r", "f", source.path, {LIBCST: cells})) for _ in range(2))
         assert type_exprs_norm_v1(one) == type_exprs_norm_v1(other)
         assert type_nodes_v1(one) == type_nodes_v1(other)
 
 
-def annotated(texts: list[str], imported: str) -> FileEvidence:
+def annotated(texts: list[str], imported: str) -> FileView:
     """A file of module variables with these annotations, made by hand: LibCST takes long for such texts."""
     empty: dict[str, Columns] = {
         name: {field: [] for field in fields} for name, fields in LIBCST_LISTS.items()
@@ -330,7 +330,7 @@ def annotated(texts: list[str], imported: str) -> FileEvidence:
         "is_star": [False],
         "stmt_bstart": [0],
     }
-    return FileEvidence("repo", "file", "a.py", {}, empty, {})
+    return FileView("repo", "file", "a.py", {LIBCST: empty})
 
 
 @pytest.mark.parametrize(

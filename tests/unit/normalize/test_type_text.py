@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codeanatomy.catalog.tables.normalize import TYPE_KINDS
-from codeanatomy.normalize.file_view import FileEvidence
+from codeanatomy.file_view import LIBCST, FileView
 from codeanatomy.normalize.types.names import TypeScope, TypeScopes
 from codeanatomy.normalize.types.text import (
     MAX_CHAIN,
@@ -50,7 +50,7 @@ class Color: RED = 1
 
 
 def scope_of(code: str, path: str = "pkg/a.py") -> TypeScope:
-    return TypeScopes(FileEvidence("repo", "file", path, {}, extract_libcst(code).cells, {})).module
+    return TypeScopes(FileView("repo", "file", path, {LIBCST: extract_libcst(code).cells})).module
 
 
 IN = scope_of(IMPORTS)

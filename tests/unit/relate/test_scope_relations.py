@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
+from codeanatomy.file_view import AST, LIBCST, SYMTABLE, FileView
 from codeanatomy.node_ids import binding_id, definition_key, file_id, module_id, natural_id, scope_id
 from codeanatomy.relate import repository
 from codeanatomy.relate.compile.bindings import add_binding_relations
-from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.relate.compile.file_program import LIBCST_LISTS, compile_file
 from codeanatomy.relate.compile.scope_relations import add_scope_relations
 from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
@@ -38,7 +39,7 @@ def main_scope(qualified: str) -> str:
     return scope_id(main_key(qualified))
 
 
-def rows_of(files: Sequence[ExtractedFile]) -> list[Row]:
+def rows_of(files: Sequence[FileView]) -> list[Row]:
     made = repository_rows([compile_file(file) for file in files])
     return [row for _, tables in made for row in tables[RELATIONS].to_pylist()]
 
@@ -108,7 +109,7 @@ def test_what_fails_leaves_the_module_and_the_scopes(part: str, monkeypatch: pyt
 def test_scopes_are_owned_by_what_makes_them() -> None:
     text = "class A:\n  def m(self): return lambda: [x for x in self]\n"
     rows = related({"main.py": text}, "OWNS_SCOPE")
-    tree = Tree(witnessed(text).ast["nodes"] or {})
+    tree = Tree(witnessed(text).list(AST, "nodes"))
     cls, method = main_key("A"), main_key("A.m")
     inner, last = main_key("A.m.<lambda>#0"), main_key("A.m.<lambda>#0.<listcomp>#0")
     assert told(rows, "role", "src_kind", "src_id", "dst_id", "bstart", "bend", "line") == [
@@ -123,7 +124,7 @@ def test_scopes_are_owned_by_what_makes_them() -> None:
 
 def test_a_lambda_without_a_place_owns_its_scope() -> None:
     file = witnessed("lambda: 0\n")
-    nodes, definitions = dict(file.ast["nodes"] or {}), dict(file.ast["definitions"] or {})
+    nodes, definitions = dict(file.list(AST, "nodes")), dict(file.list(AST, "definitions"))
     for columns in (nodes, definitions):
         at = columns["kind"].index("Lambda")
         for name in ("bstart", "bend"):
@@ -134,19 +135,19 @@ def test_a_lambda_without_a_place_owns_its_scope() -> None:
 
 
 def scope_rows(
-    file: ExtractedFile,
+    file: FileView,
     nodes: Mapping[str, Sequence[Any]] | None = None,
     definitions: Mapping[str, Sequence[Any]] | None = None,
     blocks: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Row]:
     """The rows of the scopes of a file, with another tree or other blocks."""
-    nodes, definitions = nodes or file.ast["nodes"] or {}, definitions or file.ast["definitions"] or {}
-    blocks = blocks or file.symtable["blocks"] or {}
+    nodes, definitions = nodes or file.list(AST, "nodes"), definitions or file.list(AST, "definitions")
+    blocks = blocks or file.list(SYMTABLE, "blocks")
     tree, scopes = Tree(nodes), build_scopes(Tree(nodes), blocks)
-    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, file.libcst, nodes))
+    libcst = {name: found for name in LIBCST_LISTS if (found := file.list(LIBCST, name))}
+    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, libcst, nodes))
     name_scopes(scopes, ids, DefinitionKeys(file.repo_id, file.path, definitions).of_scopes(blocks))
     rows = RelationRows(file.repo_id, file.file_id, file.path)
-    libcst = {name: found for name, found in file.libcst.items() if found}
     add_binding_relations(rows, tree, scopes, libcst, ids)
     add_scope_relations(rows, tree, scopes, ids)
     return rows.rows()
@@ -184,7 +185,7 @@ def test_scopes_with_a_block_have_parents_elsewhere() -> None:
 def test_of_lost_scopes_nothing_is_said() -> None:
     """Without the block of the class, nothing in it is known; annotations neither."""
     file = witnessed(UNEVALUATED)
-    blocks = file.symtable["blocks"] or {}
+    blocks = file.list(SYMTABLE, "blocks")
     kept = [at for at, key in enumerate(blocks["scope_key"]) if "/" not in key]
     rows = scope_rows(file, blocks={name: [values[at] for at in kept] for name, values in blocks.items()})
     structure = [row for row in rows if row["relation_kind"].startswith(("SCOPE", "OWNS"))]
@@ -270,7 +271,7 @@ def test_free_names_are_those_of_the_scope_that_binds_them() -> None:
 def test_free_names_of_a_file_that_only_cpython_reads() -> None:
     text = "(x): int = 1\ndef f(a):\n    return lambda: a\n"
     file = witnessed(text)
-    assert file.libcst.get("refs") is None
+    assert not file.list(LIBCST, "refs")
     [row] = related({"main.py": text}, "BINDING_RESOLVES_TO")
     assert (row["role"], row["line"]) == ("free", None)
 
@@ -278,12 +279,12 @@ def test_free_names_of_a_file_that_only_cpython_reads() -> None:
 # -- all ends
 
 
-def labelled() -> Iterator[list[ExtractedFile]]:
+def labelled() -> Iterator[list[FileView]]:
     for case in score.cases():
         yield [witnessed(text, path, case.repo_id) for path, text in sources_below(case.folder).items()]
 
 
-def package(name: str) -> list[ExtractedFile]:
+def package(name: str) -> list[FileView]:
     return [witnessed(text, path, name) for path, text in sources_below(corpus.package(name)).items()]
 
 
@@ -291,24 +292,25 @@ def places(found: Mapping[str, Sequence[Any]] | None, prefix: str = "") -> set[t
     return set(zip(found[f"{prefix}bstart"], found[f"{prefix}bend"], strict=True)) if found else set()
 
 
-def nodes_of(file: ExtractedFile) -> Iterator[tuple[str, str]]:
+def nodes_of(file: FileView) -> Iterator[tuple[str, str]]:
     """Kinds and ids of the nodes that the witnesses list in a file."""
-    refs = file.libcst.get("refs")
+    refs = file.list(LIBCST, "refs")
     names = places(refs)
     spans = {
-        "FUNCTION": places(file.ast.get("defs")) | places(file.libcst.get("defs"), "def_"),
-        "PARAMETER": places(file.libcst.get("params")),
-        "CALLSITE": places(file.libcst.get("callsites"), "call_") | places(file.ast.get("calls")),
-        "ARGUMENT": places(file.libcst.get("call_args")) | generators(file),
+        "FUNCTION": places(file.list(AST, "defs")) | places(file.list(LIBCST, "defs"), "def_"),
+        "PARAMETER": places(file.list(LIBCST, "params")),
+        "CALLSITE": places(file.list(LIBCST, "callsites"), "call_") | places(file.list(AST, "calls")),
+        "ARGUMENT": places(file.list(LIBCST, "call_args")) | generators(file),
         "NAME_REF": names,
         "ATTRIBUTE_REF": names,
         "TYPE_PARAM": names,
-        "IMPORT_ALIAS": places(file.libcst.get("imports"), "alias_"),
-        "DECORATOR": places(file.libcst.get("decorators")),
+        "IMPORT_ALIAS": places(file.list(LIBCST, "imports"), "alias_"),
+        "DECORATOR": places(file.list(LIBCST, "decorators")),
     }
     spans["CLASS"] = spans["FUNCTION"]
-    nodes, definitions = (file.ast.get(name) or {} for name in ("nodes", "definitions"))
-    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, file.libcst, nodes))
+    nodes, definitions = (file.list(AST, name) for name in ("nodes", "definitions"))
+    libcst = {name: file.list(LIBCST, name) for name in LIBCST_LISTS}
+    ids = FileIds(PackedIds.of_file(file.repo_id, file.path, definitions, libcst, nodes))
     for kind, found in spans.items():
         for bstart, bend in found:
             node = ids.at(kind, bstart, bend)
@@ -321,9 +323,9 @@ def nodes_of(file: ExtractedFile) -> Iterator[tuple[str, str]]:
     yield "FILE", file.file_id
 
 
-def generators(file: ExtractedFile) -> set[tuple[Any, Any]]:
+def generators(file: FileView) -> set[tuple[Any, Any]]:
     """Generators: CPython has the parentheses of a call as those of its only argument, LibCST has not."""
-    nodes = file.ast.get("nodes")
+    nodes = file.list(AST, "nodes")
     if not nodes:
         return set()
     rows = zip(nodes["kind"], nodes["bstart"], nodes["bend"], strict=True)
@@ -333,16 +335,16 @@ def generators(file: ExtractedFile) -> set[tuple[Any, Any]]:
 OUTSIDE = {"QUALIFIED_NAME", "EXTERNAL_MODULE"}
 
 
-def check(files: Sequence[ExtractedFile]) -> Counter[str]:
+def check(files: Sequence[FileView]) -> Counter[str]:
     """Every end of every row is listed by a witness, or told of by a row of the file it belongs to."""
     scopes, bindings, free = {}, set(), set()
     known: defaultdict[str, set[str]] = defaultdict(set)
     for file in files:
         for kind, node in nodes_of(file):
             known[kind].add(node)
-        blocks = file.symtable.get("blocks") or {"scope_key": (), "symbols": ()}
-        keys = DefinitionKeys(file.repo_id, file.path, file.ast.get("definitions") or {}).of_scopes(
-            file.symtable.get("blocks") or {}
+        blocks = file.list(SYMTABLE, "blocks") or {"scope_key": (), "symbols": ()}
+        keys = DefinitionKeys(file.repo_id, file.path, file.list(AST, "definitions")).of_scopes(
+            file.list(SYMTABLE, "blocks")
         )
         for key, symbols in zip(blocks["scope_key"], blocks["symbols"], strict=True):
             own = scope_id(keys[key])

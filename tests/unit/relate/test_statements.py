@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
-from codeanatomy.relate.compile.file_program import ExtractedFile, compile_file
+from codeanatomy.file_view import FileView
+from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from support.marks import examples
@@ -266,8 +267,8 @@ def test_an_empty_file_is_an_empty_program() -> None:
 
 def without_libcst(text: str) -> Program:
     source = source_of(text, "main.py")
-    tree, tables = (witness(source, OPTIONS).cells for witness in (ast_files_v1, symtable_files_v1))
-    return compile_file(ExtractedFile("test", "file:main", "main.py", tree, tables, {}))
+    rows = {each.__name__: each(source, OPTIONS).cells for each in (ast_files_v1, symtable_files_v1)}
+    return compile_file(FileView("test", "file:main", "main.py", rows))
 
 
 DEEP = {

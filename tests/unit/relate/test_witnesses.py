@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.partitions import RepositoryRoot
@@ -19,7 +18,7 @@ from codeanatomy.extract.scip.index_file import read_document, scan_index
 from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
 from codeanatomy.extract.type_checker_files import CheckerReport, extract_types, partition_reports
 from codeanatomy.node_ids import definition_key
-from codeanatomy.relate.compile.file_program import compile_file
+from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
@@ -586,9 +585,10 @@ def test_pyrefly_itself(tmp_path: Path) -> None:
     )
     source += "class Node:\n    def next(self) -> 'Node': ...\n    def go(self): ...\n"
     (tmp_path / "main.py").write_text(source)
-    file = structs.replace(witnessed(source), typed=typed_cells(tmp_path)["main.py"])
     repository = Repository(source)
-    repository.programs = [compile_file(file)]
+    repository.programs = [
+        with_witnesses(each, [], typed_cells(tmp_path)["main.py"]) for each in repository.programs
+    ]
     graph = {(row["src_qname"], row["dst_qname"]): row for row in repository.rows("CALL_GRAPH")}
     assert graph.keys() == {
         ("main.f", name)
@@ -603,12 +603,11 @@ def test_the_witnesses_of_requests() -> None:
     """Nearly all that they say is what we say; what they disagree on is known."""
     folder = corpus.package("requests")
     scip, typed = scip_cells(folder, scip_tool.index("requests")), typed_cells(folder)
-    files = [
-        structs.replace(witnessed(text, path), scip=scip.get(path, {}), typed=typed.get(path, {}))
+    repository = Repository({})
+    repository.programs = [
+        with_witnesses(compile_file(witnessed(text, path)), [scip.get(path, {})], typed.get(path))
         for path, text in sources_below(folder).items()
     ]
-    repository = Repository({})
-    repository.programs = [compile_file(file) for file in files]
     rows = [row for row in repository.rows("REFERS_TO", *CALLS) if row["dst_id"] is not None]
     for witness, least in (("scip", 4000), ("pyrefly", 1400)):
         told = [words(row)[witness] for row in rows if row["origin"] != witness and witness in words(row)]
