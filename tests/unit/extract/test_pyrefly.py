@@ -1,23 +1,22 @@
-"""The type checker on small programs; in a build: `tests/spark/test_pyrefly_build.py`."""
+"""The type checker on small programs; as a task: `test_tool_tasks.py`; in builds: `test_pyrefly_build.py`."""
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import SkippedSteps
-from codeanatomy.extract.tools.pyrefly import CheckResult, check_with_pyrefly, find_pyrefly
-from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, partition_reports
-from codeanatomy.pipeline import type_checker
-from codeanatomy.plan.repositories import Repository, list_repositories
-from codeanatomy.progress import Progress
+from codeanatomy.extract.tools.pyrefly import CheckResult, check_with_pyrefly
+from codeanatomy.extract.tools.tool_tasks import tool_chunks
+from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types
+from codeanatomy.pipeline.tools import tool_tasks
+from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.sources.detect import list_source
 from support.folders import write_sources
 from support.typed_program import PROGRAM
 
@@ -25,16 +24,17 @@ Json = dict[str, Any]
 NOTHING_SILENCED: SkippedSteps = {}
 
 
-def checked_rows(folder: Path, work: Path) -> dict[str, Json]:
-    """The rows of a folder, made without Spark."""
-    options, tool = ExtractOptions(), find_pyrefly()
-    assert tool is not None
-    listed = list_repositories([Repository("r", folder)], options, Progress(io.StringIO()))
-    report = type_checker._checked(tool, "r", listed.listings["r"], work, options)
-    assert not isinstance(report, TypesPartition), report.problems
-    shares = partition_reports([report])
-    found = [row for share in shares for row in extract_types(share, options, NOTHING_SILENCED, _nothing)]
-    return {row["file"]["path"]: row[TYPES] for row in found}
+def checked_rows(folder: Path) -> dict[str, Json]:
+    """The rows of a folder, made without a child process and without Spark."""
+    options = ExtractOptions()
+    (task,) = tool_tasks({"r": list_source(folder, options)}, "auto", ScipChoice())
+    rows = {}
+    for chunk in tool_chunks(task, options):
+        assert isinstance(chunk, TypesPartition)
+        assert chunk.problems == ()
+        for row in extract_types(chunk, options, NOTHING_SILENCED, _nothing):
+            rows[row["file"]["path"]] = row[TYPES]
+    return rows
 
 
 def _nothing(file: int, step: int) -> None:
@@ -55,7 +55,7 @@ def calls(row: Json, text: str) -> dict[str, set[tuple[str, str | None]]]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Json]:
     folder = tmp_path_factory.mktemp("program")
-    return checked_rows(write_sources(folder / "source", PROGRAM), folder / "work")
+    return checked_rows(write_sources(folder / "source", PROGRAM))
 
 
 def test_calls_through_attributes_of_instances(program: dict[str, Json]) -> None:
@@ -108,7 +108,7 @@ def test_the_unresolved_is_told(program: dict[str, Json]) -> None:
 
 @pytest.mark.system
 def test_same_bytes_same_rows(program: dict[str, Json], tmp_path: Path) -> None:
-    assert checked_rows(write_sources(tmp_path / "again", PROGRAM), tmp_path / "work") == program
+    assert checked_rows(write_sources(tmp_path / "again", PROGRAM)) == program
 
 
 @pytest.mark.system
@@ -130,7 +130,7 @@ def test_the_project_does_not_steer_it(
     }
     source = write_sources(tmp_path / "source", PROGRAM | steering)
     before = sorted(source.rglob("*"))
-    assert checked_rows(source, tmp_path / "work") == program
+    assert checked_rows(source) == program
     assert sorted(source.rglob("*")) == before
     assert not note.exists()
 
@@ -141,7 +141,7 @@ def test_files_that_are_hard_to_read(tmp_path: Path) -> None:
     (source / "latin.py").write_bytes("# coding: latin-1\nname = 'é'\n".encode("latin-1"))
     (source / "bom.py").write_bytes(b"\xef\xbb\xbfopen('x')\r\n\x0copen('y')\n")
     (source / "deep.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
-    found = checked_rows(source, tmp_path / "work")
+    found = checked_rows(source)
     assert found["latin.py"]["errors"]["error_type"] == ["undecodable"]
     assert found["bom.py"]["call_targets"]["call_bstart"] == [0, 12]
     assert found["broken.py"]["call_targets"]["target_name"] == ["builtins.open"]
@@ -201,10 +201,3 @@ def test_a_tool_that_cannot_be_run_is_a_problem(impostor: Impostor) -> None:
     work.mkdir()
     checked = check_with_pyrefly(impostor.folder / "nowhere", impostor.source, ["a.py"], work, 5)
     assert [problem.error_type for problem in checked.problems] == ["checker_failed"]
-
-
-def test_without_the_tool_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type_checker, "find_pyrefly", lambda: None)
-    run: Any = SimpleNamespace(request=SimpleNamespace(types="auto"))
-    with type_checker.type_tasks(run, {}) as tasks:
-        assert tasks == []

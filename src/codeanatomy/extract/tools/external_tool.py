@@ -46,6 +46,7 @@ if os.getppid() == int(sys.argv[1]):
     try:
         os.execvp(sys.argv[2], sys.argv[2:])
     except OSError as problem:
+        problem.filename = sys.argv[2]
         print(problem)
 sys.exit(127)
 """
