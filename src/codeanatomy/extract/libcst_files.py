@@ -10,8 +10,8 @@ r"""Extract references, definitions, imports, calls, comments and types from Lib
 The parser and the tree are LibCST's. Its metadata providers are not used: they cost eight times the parse,
 all of this a third of it.
 
-    text -> parse -> libcst.spans (spans, computed from libcst.node_layout)
-                  -> libcst.facts (rows; libcst.qualified_names for scopes, libcst.texts for docstrings)
+    text -> parse (libcst.light_tree) -> libcst.spans (spans, computed from libcst.node_layout)
+         -> libcst.facts (rows; libcst.qualified_names for scopes, libcst.texts for docstrings)
 
 If the tree does not reproduce the text, the row has a problem and no lists. LibCST accepts syntax newer than
 the Python it runs on, and some that no Python accepts; each extractor reports its own view.
@@ -41,6 +41,7 @@ from codeanatomy.catalog.spec import Column
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem, problem_from
 from codeanatomy.extract.libcst.facts import LibcstFacts, Row
+from codeanatomy.extract.libcst.light_tree import parse_light
 from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
@@ -67,6 +68,9 @@ def libcst_files_v1(source: Source, options: ExtractOptions) -> ExtractorResult:
 
 
 def _parse(source: Source) -> cst.Module | Problem:
+    module = parse_light(source.text, source.encoding)
+    if module is not None:
+        return module
     try:
         return cst.parse_module(source.text, cst.PartialParserConfig(encoding=source.encoding))
     except cst.ParserSyntaxError as error:

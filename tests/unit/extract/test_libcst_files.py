@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import libcst as cst
@@ -359,6 +360,11 @@ class Panic(BaseException):
     """As PyO3's exception for a panic in Rust, no `Exception`."""
 
 
+def replace_parser(monkeypatch: pytest.MonkeyPatch, parse: Callable[..., Any]) -> None:
+    monkeypatch.setattr(libcst_files, "parse_light", lambda *_: None)
+    monkeypatch.setattr(cst, "parse_module", parse)
+
+
 @pytest.mark.parametrize("error", [Panic("boom"), RecursionError("deep"), MemoryError(), ValueError("odd")])
 def test_no_failure_of_the_parser_leaves_the_witness(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
@@ -366,7 +372,7 @@ def test_no_failure_of_the_parser_leaves_the_witness(
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(cst, "parse_module", fail)
+    replace_parser(monkeypatch, fail)
     (problem,) = extract_libcst("x\n").problems
     assert (problem.stage, problem.error_type) == ("parse", type(error).__name__)
     assert gc.isenabled()
@@ -376,14 +382,14 @@ def test_an_interrupt_is_none_of_its_business(monkeypatch: pytest.MonkeyPatch) -
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cst, "parse_module", interrupt)
+    replace_parser(monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
         extract_libcst("x\n")
 
 
 def test_a_tree_that_does_not_fit_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     other = cst.parse_module("f(y)\n")
-    monkeypatch.setattr(cst, "parse_module", lambda *_: other)
+    replace_parser(monkeypatch, lambda *_: other)
     said = extract_libcst("f(x)\n")
     assert [(problem.stage, problem.error_type) for problem in said.problems] == [("extract", "Misplaced")]
     assert said.cells == {}

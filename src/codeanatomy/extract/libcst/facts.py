@@ -24,12 +24,13 @@ Tests: `tests/unit/extract/test_libcst_files.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from sys import maxsize
 from typing import Any, TypeAlias
 
 import libcst as cst
 
+from codeanatomy.extract.libcst.light_tree import LIGHT
 from codeanatomy.extract.libcst.qualified_names import NameScope, ScopeKind, normalize_name
 from codeanatomy.extract.libcst.spans import NodeSpans
 from codeanatomy.extract.libcst.texts import (
@@ -44,7 +45,13 @@ from codeanatomy.extract.libcst.texts import (
 Row: TypeAlias = tuple[Any, ...]
 
 CONSTANTS = frozenset({"None", "True", "False"})
-SHAPES = {cst.Name: "name", cst.Attribute: "attribute", cst.Subscript: "subscript", cst.Call: "call"}
+LIGHT_NAME, LIGHT_ATTRIBUTE = LIGHT[cst.Name], LIGHT[cst.Attribute]
+SHAPES = {
+    **dict.fromkeys((cst.Name, LIGHT_NAME), "name"),
+    **dict.fromkeys((cst.Attribute, LIGHT_ATTRIBUTE), "attribute"),
+    cst.Subscript: "subscript",
+    cst.Call: "call",
+}
 STRINGS = (cst.SimpleString, cst.ConcatenatedString)
 # Longer chains of attributes have no dotted text: the total size would be quadratic.
 MAX_PARTS = 64
@@ -53,10 +60,10 @@ MAX_PARTS = 64
 def dotted(node: Any, max_parts: int = MAX_PARTS) -> str | None:
     """Return the text of an expression that is names joined by dots, else None."""
     parts: list[str] = []
-    while node.__class__ is cst.Attribute and len(parts) < max_parts:
+    while (shape := SHAPES.get(node.__class__)) == "attribute" and len(parts) < max_parts:
         parts.append(node.attr.value)
         node = node.value
-    if node.__class__ is not cst.Name:
+    if shape != "name":
         return None
     return ".".join((node.value, *parts[::-1])) if parts else node.value
 
@@ -96,11 +103,11 @@ class LibcstFacts:
         node: Any
         for node, start, end in zip(spans.nodes, spans.starts, spans.ends, strict=True):
             kind = node.__class__
-            if kind is cst.Name:
+            if kind is LIGHT_NAME or kind is cst.Name:
                 context, text = context_of(id(node), "load"), node.value
                 if context and text not in CONSTANTS:
                     add_ref((text, "name", context, text, start, end, start, end))
-            elif kind is cst.Attribute:
+            elif kind is LIGHT_ATTRIBUTE or kind is cst.Attribute:
                 context, text = context_of(id(node), "load"), node.attr.value
                 add_ref((text, "attribute", context, dotted(node), start, end, end - byte_length(text), end))
             elif kind in HANDLERS:
@@ -339,7 +346,7 @@ class LibcstFacts:
             self._comments.add_line(node, self._scope_at(start).definition.span or NO_SPAN)
 
 
-HANDLERS: Mapping[type, Callable[[LibcstFacts, Any, int, int], None]] = {
+HANDLERS: dict[type, Callable[[LibcstFacts, Any, int, int], None]] = {
     cst.Call: LibcstFacts.call,
     cst.Comment: LibcstFacts.comment,
     cst.SimpleStatementLine: LibcstFacts.line,
@@ -374,3 +381,4 @@ HANDLERS: Mapping[type, Callable[[LibcstFacts, Any, int, int], None]] = {
     cst.TypeVarTuple: LibcstFacts.name,
     cst.ParamSpec: LibcstFacts.name,
 }
+HANDLERS.update([(LIGHT[kind], handler) for kind, handler in HANDLERS.items() if kind in LIGHT])

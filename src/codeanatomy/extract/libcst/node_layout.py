@@ -22,11 +22,13 @@ Tests: `tests/unit/extract/test_libcst_spans.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, TypeAlias
 
 import libcst as cst
+
+from codeanatomy.extract.libcst.light_tree import LIGHT
 
 Layout: TypeAlias = Callable[[Any], tuple[object, ...]]
 
@@ -221,7 +223,7 @@ def _string(n: Any) -> tuple[object, ...]:
     return (n.start, *n.parts, n.end)
 
 
-EXPRESSIONS: Mapping[type, Layout] = {
+EXPRESSIONS: dict[type, Layout] = {
     cst.Name: _value,
     cst.Integer: _value,
     cst.Float: _value,
@@ -261,7 +263,7 @@ EXPRESSIONS: Mapping[type, Layout] = {
     cst.MatchOr: lambda n: tuple(n.patterns),
 }
 
-STATEMENTS: Mapping[type, Layout] = {
+STATEMENTS: dict[type, Layout] = {
     cst.Pass: lambda _: ("pass",),
     cst.Break: lambda _: ("break",),
     cst.Continue: lambda _: ("continue",),
@@ -283,8 +285,6 @@ STATEMENTS: Mapping[type, Layout] = {
 }
 
 OTHERS: dict[type, Layout] = {
-    type(None): lambda _: (),
-    cst.MaybeSentinel: lambda _: (),
     cst.Module: lambda n: (*n.header, *n.body, *n.footer),
     # Whitespace.
     cst.TrailingWhitespace: lambda n: (n.whitespace, n.comment, n.newline),
@@ -401,3 +401,5 @@ def _operators() -> Iterator[type[cst.CSTNode]]:
 
 
 OTHERS.update([(kind, _operator(kind)) for kind in _operators()])
+for _table in (EXPRESSIONS, STATEMENTS, OTHERS):
+    _table.update([(LIGHT[kind], layout) for kind, layout in _table.items() if kind in LIGHT])

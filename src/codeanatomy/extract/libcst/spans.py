@@ -24,13 +24,14 @@ Tests: `tests/unit/extract/test_libcst_spans.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
+from itertools import accumulate, chain, count
 from typing import Any
 
 import libcst as cst
-from libcst import Comment, Newline, SimpleWhitespace
+from libcst import MaybeSentinel
 
+from codeanatomy.extract.libcst.light_tree import LIGHT
 from codeanatomy.extract.libcst.node_layout import (
     BEGIN,
     BLOCK,
@@ -46,7 +47,12 @@ from codeanatomy.extract.libcst.node_layout import (
 )
 
 # With lines continued by a backslash.
-SPACE = re.compile(rb"(?:[ \t\f]|\\(?:\r\n?|\n))*")
+SPACE = re.compile(r"(?:[ \t\f]|\\(?:\r\n?|\n))*")
+LIGHT_SPACE = LIGHT[cst.SimpleWhitespace]
+NEWLINES = frozenset({cst.Newline, LIGHT[cst.Newline]})
+COMMENTS = frozenset({cst.Comment, LIGHT[cst.Comment]})
+# Expressions that are one token, if they are not in parentheses.
+LEAVES = frozenset({cst.Name, LIGHT[cst.Name], cst.SimpleString, cst.Integer})
 
 
 class Misplaced(Exception):
@@ -60,7 +66,12 @@ class NodeSpans:
         self.nodes: list[cst.CSTNode] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self._walk(module, utf8)
+        text = utf8.decode()
+        self._walk(module, text)
+        if len(text) < len(utf8):
+            offsets = _byte_offsets(text)
+            self.starts = [offsets[start] for start in self.starts]
+            self.ends = [offsets[end] for end in self.ends]
         # The tree is kept alive, so ids are unique.
         self._index = dict(zip(map(id, self.nodes), count()))
 
@@ -69,82 +80,129 @@ class NodeSpans:
         return self.starts[index], self.ends[index]
 
     # The loop runs some twenty times per line of source; calls would double its cost.
-    def _walk(self, module: cst.Module, utf8: bytes) -> None:  # noqa: C901, PLR0912, PLR0915
+    def _walk(self, module: cst.Module, text: str) -> None:  # noqa: C901, PLR0912, PLR0915
+        """Compute spans in characters."""
         nodes, starts, ends = self.nodes, self.starts, self.ends
         newline, indent = module.default_newline, module.default_indent
         # Always matches, possibly an empty text.
-        space: Callable[[bytes, int], re.Match[bytes]] = SPACE.match  # type: ignore[assignment]
+        space: Callable[[str, int], re.Match[str]] = SPACE.match  # type: ignore[assignment]
         margins = [0]
         # Indexes of the nodes whose spans are open, and of the block before its first statement.
         opened: list[int] = []
         block: int | None = None
         # End of the text so far, and of the last expression or statement in it.
         at = last = 0
-        stack: list[Any] = [module]
-        pop, extend = stack.pop, stack.extend
-        while stack:
-            piece = pop()
-            kind = piece.__class__
-            if kind is SimpleWhitespace:
-                at += len(piece.value)
-            elif kind is str:
-                text = piece.encode()
-                if not utf8.startswith(text, at):
-                    raise Misplaced(f"expected {piece[:40]!r} at byte {at}")
-                at += len(text)
-            elif kind in OTHERS:
-                extend(OTHERS[kind](piece)[::-1])
-            elif piece is END:
-                ends[opened.pop()] = last = at
-            elif kind in EXPRESSIONS:
-                if piece.lpar:
-                    extend(_parenthesized(piece)[::-1])
+        # The pieces of the current node that remain, and those of the nodes around it. None: a span ends.
+        pieces: Iterator[Any] = iter((module,))
+        outer: list[Iterator[Any] | None] = []
+        push, startswith = outer.append, text.startswith
+        other, expression, statement = OTHERS.get, EXPRESSIONS.get, STATEMENTS.get
+        while True:
+            for piece in pieces:
+                kind = piece.__class__
+                if kind is LIGHT_SPACE:
+                    at += len(piece.value)
+                elif kind is str:
+                    if not startswith(piece, at):
+                        raise _misplaced(piece, text, at)
+                    at += len(piece)
+                elif piece is None or kind is MaybeSentinel:
                     continue
-                stack.append(END)
-                extend(EXPRESSIONS[kind](piece)[::-1])
-                opened.append(len(nodes))
-                nodes.append(piece)
-                starts.append(at)
-                ends.append(at)
-            elif kind is Newline:
-                at += len(piece.value or newline)
-            elif kind in STATEMENTS:
-                extend((piece.semicolon, END))
-                extend(STATEMENTS[kind](piece)[::-1])
-                opened.append(len(nodes))
-                nodes.append(piece)
-                starts.append(at)
-                ends.append(at)
-            elif piece is MARGIN:
-                at = space(utf8, at).end()
-                if block is not None:
-                    starts[block], block = at, None
-            elif piece is PADDING:
-                at += margins[-1]
-            elif piece is BEGIN or piece is BLOCK:
-                block = len(nodes) if piece is BLOCK else block
-                opened.append(len(nodes))
-                nodes.append(pop())
-                starts.append(at)
-                ends.append(at)
-            elif piece is LAST:
-                ends[opened.pop()] = last
-            elif piece is INDENT:
-                further = pop()
-                margins.append(margins[-1] + len(indent if further is None else further))
-            elif piece is DEDENT:
-                margins.pop()
-            elif kind is Comment:
-                # No END: a block ends with its last statement, not with a comment.
-                stack.append(piece.value)
-                nodes.append(piece)
-                starts.append(at)
-                ends.append(at + len(piece.value.encode()))
+                elif kind in LEAVES and not piece.lpar:
+                    value = piece.value
+                    if not startswith(value, at):
+                        raise _misplaced(value, text, at)
+                    nodes.append(piece)
+                    starts.append(at)
+                    at = last = at + len(value)
+                    ends.append(at)
+                elif (layout := other(kind)) is not None:
+                    push(pieces)
+                    pieces = iter(layout(piece))
+                    break
+                elif (layout := expression(kind)) is not None:
+                    push(pieces)
+                    if piece.lpar:
+                        pieces = iter(_parenthesized(piece))
+                        break
+                    push(None)
+                    pieces = iter(layout(piece))
+                    opened.append(len(nodes))
+                    nodes.append(piece)
+                    starts.append(at)
+                    ends.append(at)
+                    break
+                elif kind in NEWLINES:
+                    at += len(piece.value or newline)
+                elif (layout := statement(kind)) is not None:
+                    push(pieces)
+                    push(iter((piece.semicolon,)))
+                    push(None)
+                    pieces = iter(layout(piece))
+                    opened.append(len(nodes))
+                    nodes.append(piece)
+                    starts.append(at)
+                    ends.append(at)
+                    break
+                elif piece is END:
+                    ends[opened.pop()] = last = at
+                elif piece is MARGIN:
+                    at = space(text, at).end()
+                    if block is not None:
+                        starts[block], block = at, None
+                elif piece is PADDING:
+                    at += margins[-1]
+                elif piece is BEGIN or piece is BLOCK:
+                    block = len(nodes) if piece is BLOCK else block
+                    opened.append(len(nodes))
+                    nodes.append(next(pieces))
+                    starts.append(at)
+                    ends.append(at)
+                elif piece is LAST:
+                    ends[opened.pop()] = last
+                elif piece is INDENT:
+                    further = next(pieces)
+                    margins.append(margins[-1] + len(indent if further is None else further))
+                elif piece is DEDENT:
+                    margins.pop()
+                elif kind in COMMENTS:
+                    # `last` stays: a block ends with its last statement, not with a comment.
+                    if not startswith(piece.value, at):
+                        raise _misplaced(piece.value, text, at)
+                    nodes.append(piece)
+                    starts.append(at)
+                    at += len(piece.value)
+                    ends.append(at)
+                elif kind is cst.SimpleWhitespace:
+                    at += len(piece.value)
+                else:
+                    raise Misplaced(f"{kind.__name__} has no recipe")
             else:
-                raise Misplaced(f"{kind.__name__} has no recipe")
+                if not outer:
+                    break
+                remaining = outer.pop()
+                while remaining is None:
+                    ends[opened.pop()] = last = at
+                    remaining = outer.pop()
+                pieces = remaining
         # If the file ends without a newline, LibCST adds one.
-        if len(utf8) not in {at, at - len(newline)}:
-            raise Misplaced(f"the tree ends at byte {at} of {len(utf8)}")
+        if len(text) not in {at, at - len(newline)}:
+            size = len(text.encode())
+            raise Misplaced(f"the tree ends at byte {_byte_offset(text, at)} of {size}")
+
+
+def _misplaced(expected: str, text: str, at: int) -> Misplaced:
+    return Misplaced(f"expected {expected[:40]!r} at byte {_byte_offset(text, at)}")
+
+
+def _byte_offset(text: str, at: int) -> int:
+    """Convert an offset in characters; LibCST may add a newline at the end."""
+    return len(text[:at].encode()) + max(0, at - len(text))
+
+
+def _byte_offsets(text: str) -> list[int]:
+    """Return the byte offset of each character, of the end and of a newline added by LibCST."""
+    return list(accumulate(chain((len(char.encode()) for char in text), (1, 1)), initial=0))
 
 
 def _parenthesized(node: Any) -> tuple[object, ...]:
