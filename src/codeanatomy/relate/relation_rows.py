@@ -13,7 +13,8 @@ their evidence are one row. Tests: `tests/unit/relate/test_relation_rows.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, chain
+from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from msgspec import msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
-from codeanatomy.catalog.spec import Column
+from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.relate.program import Place
 
 RELATIONS = "relations_v1"
@@ -105,10 +106,13 @@ class RelationRows:
         ordinal: int | None = None,
         group: str | None = None,
         symbol_roles: int | None = None,
-        evidence: Sequence[Evidence] = (),
+        evidence: str | Sequence[Evidence] = (),
         reason: str | None = None,
     ) -> None:
-        """Add a relation; one without a target is an unresolved reference and has a reason."""
+        """Add a relation; one without a target is an unresolved reference and has a reason.
+
+        Evidence that is a text is the key of the only witness, the origin: nearly all rows have only this.
+        """
         bstart, bend, line = place
         key = (kind, src_id, dst_id, rule, role, ordinal, reason, bstart, bend)
         if key in self._rows:
@@ -141,7 +145,7 @@ class RelationRows:
         """Return the rows as dictionaries, in insertion order, without the columns that all of them share."""
         rows = [dict(zip(FIELDS, row, strict=True)) for row in self._rows.values()]
         for row in rows:
-            row["evidence"] = _evidence_columns(row["evidence"])
+            row["evidence"] = _evidence_columns([row["evidence"]], [row["origin"]])
         return rows
 
     def packed(self) -> bytes:
@@ -150,7 +154,7 @@ class RelationRows:
 
     def batch(self) -> pa.RecordBatch:
         """Return the rows in insertion order."""
-        table = catalog.table(RELATIONS)
+        table, schema = _table_and_schema()
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
         rows = self._rows.values()
         columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
@@ -158,28 +162,46 @@ class RelationRows:
         arrays = [
             pa.repeat(shared[column.name], len(rows))
             if column.name in shared
-            else _evidence_array(column, cells["evidence"])
+            else _evidence_array(column, cells["evidence"], cells["origin"])
             if column.name == "evidence"
             else array(column, cells[column.name])
             for column in table.columns
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _evidence_array(column: Column, cells: Sequence[Sequence[Evidence]]) -> pa.ListArray:
+@cache
+def _table_and_schema() -> tuple[Table, pa.Schema]:
+    table = catalog.table(RELATIONS)
+    return table, arrow_schema(table)
+
+
+def _evidence_array(
+    column: Column, cells: Sequence[str | Sequence[Evidence]], origins: Sequence[str]
+) -> pa.ListArray:
     """Build the evidence column at once: a dictionary per element would take a tenth of the stage's time."""
-    joined = list(chain.from_iterable(cells))
-    fields = zip(*joined, strict=True) if joined else [()] * len(column.fields)
-    parts = [array(field, values) for field, values in zip(column.fields, fields, strict=True)]
+    columns = _evidence_columns(cells, origins)
+    parts = [array(field, columns[field.name]) for field in column.fields]
     inner = pa.StructArray.from_arrays(parts, fields=list(map(arrow_field, column.fields)))
-    offsets = pa.array(accumulate(map(len, cells), initial=0), pa.int32())
-    return pa.ListArray.from_arrays(offsets, inner)
+    lengths = (1 if isinstance(cell, str) else len(cell) for cell in cells)
+    return pa.ListArray.from_arrays(pa.array(accumulate(lengths, initial=0), pa.int32()), inner)
 
 
-def _evidence_columns(evidence: Sequence[Evidence]) -> dict[str, list[Any]]:
-    """Return one list per field, the form in which cells of struct lists are read."""
-    return {
-        "witness": [each.witness for each in evidence],
-        "key": [each.key for each in evidence],
-        "agrees": [each.agrees for each in evidence],
-    }
+def _evidence_columns(
+    cells: Sequence[str | Sequence[Evidence]], origins: Sequence[str]
+) -> dict[str, list[Any]]:
+    """Return the evidence of rows one after the other, as one list per field."""
+    witnesses: list[str] = []
+    keys: list[str] = []
+    agrees: list[bool] = []
+    for cell, origin in zip(cells, origins, strict=True):
+        if isinstance(cell, str):
+            witnesses.append(origin)
+            keys.append(cell)
+            agrees.append(True)
+        else:
+            for each in cell:
+                witnesses.append(each.witness)
+                keys.append(each.key)
+                agrees.append(each.agrees)
+    return {"witness": witnesses, "key": keys, "agrees": agrees}

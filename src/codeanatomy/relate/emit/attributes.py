@@ -10,7 +10,7 @@ Tests: `tests/unit/relate/test_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from codeanatomy.relate.emit.attribute_owners import owner_classes, self_class
 from codeanatomy.relate.emit.calls import CallRows
@@ -47,6 +47,19 @@ class AttributeRows(CallRows):
         name = op[2]
         receivers = values.program_objects(self.file, op[1])
         accessors = values.accessor_calls.get((name, ACCESS_BY_OP[op[0]]), {})
+        if accessors or not self.claims.is_empty:
+            self._add_accessors(op, site, receivers, accessors)
+        if site.inner[0] is not None:
+            self._add_identifier(op, site, receivers)
+
+    def _add_accessors(
+        self,
+        op: Op,
+        site: Site,
+        receivers: Sequence[Object],
+        accessors: Mapping[Object, Mapping[Object, None]],
+    ) -> None:
+        """Add calls of the functions that the access runs: of a property, a descriptor, `__getattr__`."""
         callees: dict[Object, None] = {}
         for obj in receivers if accessors else ():
             callees.update(dict.fromkeys(each | obj & WEAK for each in accessors.get(obj & ~1, ())))
@@ -57,8 +70,6 @@ class AttributeRows(CallRows):
             self._add_calls_by_method(op[-1], pairs, "attribute", {"attribute": verdict})
         if verdict.added:
             self._add_claimed_calls(op[-1], "AST_NODE", self._ast_node(site), verdict, None, "attribute")
-        if site.inner[0] is not None:
-            self._add_identifier(op, site, receivers)
 
     def _add_identifier(self, op: Op, site: Site, receivers: Sequence[Object]) -> None:
         """Add what the identifier refers to, and for an assignment the attribute that it defines."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from codeanatomy.node_ids import group_id
 from codeanatomy.relate.emit.names import NameRows
-from codeanatomy.relate.emit.references import BY_RULE, BY_VALUE, Candidate
+from codeanatomy.relate.emit.references import BY_RULE, BY_VALUE, Candidate, joined_evidence
 from codeanatomy.relate.program import (
     NOTHING,
     OBJ_CLASS,
@@ -28,7 +28,6 @@ from codeanatomy.relate.program import (
     Op,
     Site,
 )
-from codeanatomy.relate.relation_rows import Evidence
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.classes import DEFAULT_FACTORY
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
@@ -64,7 +63,7 @@ class CallRows(NameRows):
     callees: Mapping[int, int] = {}
 
     def _ast_node(self, site: Site) -> str:
-        return self.resolver.ids(self.file).ast(site.ast_id)
+        return self.ids.ast(site.ast_id)
 
     def _add_calls(
         self,
@@ -111,7 +110,7 @@ class CallRows(NameRows):
                 origin="values",
                 role=role or (how if how != site.role else None),
                 group=group,
-                evidence=[Evidence("values", src)],
+                key=src,
                 reason=reason,
             )
             if is_counted(values, obj):
@@ -194,10 +193,10 @@ class CallRows(NameRows):
         origin: str,
         role: str | None,
         group: str | None,
-        evidence: Sequence[Evidence] = (),
+        key: str | None = None,
         reason: str | None = None,
     ) -> None:
-        """Add the row of one callee, from a source given by kind and id."""
+        """Add the row of one callee, from a source given by kind and id; `key` is of our own evidence."""
         target = candidate.target
         self.rows.add(
             CALL_KINDS.get(target.kind, "CALLS_NAME"),
@@ -214,7 +213,7 @@ class CallRows(NameRows):
             role=role,
             group=group,
             symbol_roles=verdict.roles(target),
-            evidence=[*evidence, *verdict.evidence(target)],
+            evidence=joined_evidence(origin, key, verdict.evidence(target)),
             reason=reason,
         )
 
@@ -268,7 +267,6 @@ class CallRows(NameRows):
         file, function = values.function(obj)
         passed = values.match_arguments(values.original(obj), args, skip).passed
         method, confidence, group = resolution
-        evidence = [Evidence(origin, src)]
         for each in passed:
             place = places[each.argument]
             parameter = function.parameters[each.parameter]
@@ -287,7 +285,7 @@ class CallRows(NameRows):
                 role=parameter.name,
                 ordinal=each.argument,
                 group=group,
-                evidence=evidence,
+                evidence=src,
             )
 
     def _count(self, site: Site, target: Target, confidence: float, origin: str = "values") -> None:

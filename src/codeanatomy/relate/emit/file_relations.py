@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from codeanatomy.node_ids import binding_id, module_id
-from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
+from codeanatomy.relate.relation_rows import NOWHERE, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import Object
 
@@ -58,7 +58,7 @@ def add_file_relations(
         method="path",
         confidence=1.0,
         dst_qname=module_name,
-        evidence=[Evidence("imports", rows.file_id)],
+        evidence=rows.file_id,
     )
     for scope, attribute, qname in attributes:
         rows.add(
@@ -74,5 +74,5 @@ def add_file_relations(
             confidence=1.0,
             dst_qname=qname,
             role=attribute,
-            evidence=[Evidence("values", scope)],
+            evidence=scope,
         )

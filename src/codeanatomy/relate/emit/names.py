@@ -161,7 +161,7 @@ class NameRows(ReferenceRows):
         values, program = self.values, self.program
         for number, cls in enumerate(program.classes):
             obj = values.object(OBJ_CLASS, self.file, number)
-            src = self.node_at("CLASS", cls.place)
+            src = self.resolver.cls(self.file, number).node
             if obj in values.inconsistent:
                 message = f"the bases of {cls.qualname} have no consistent order (MRO)"
                 self.rows.diagnostics.append(

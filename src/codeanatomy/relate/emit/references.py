@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import group_id
 from codeanatomy.relate.program import IMPORT, Place, Program, Use
 from codeanatomy.relate.relation_rows import Evidence, RelationRows
@@ -54,6 +55,8 @@ class ReferenceRows:
         # Nodes that hold results of external calls.
         self.external_results: set[int] = set()
         self.program: Program = values.programs[file]
+        # Its own, and not the resolver's: most ids of a file are needed for its rows only.
+        self.ids = FileIds(self.program.ids)
         self.rows = RelationRows(self.program.repo_id, self.program.file_id, self.program.path)
         self.uses: dict[tuple[int | None, int | None], Use] = {
             (use.place[0], use.place[1]): use for use in self.program.uses
@@ -77,7 +80,6 @@ class ReferenceRows:
         role: str | None = None,
         ordinal: int | None = None,
         reason: str | None = None,
-        key: str | None = None,
         claims: Sequence[Claim] = (),
         alternatives: Iterable[Target] = (),
     ) -> None:
@@ -85,9 +87,10 @@ class ReferenceRows:
 
         `alternatives` are meanings of the name that are not candidates; a claim of one is no disagreement.
         """
-        verdict = self.claims.witnesses.no_claims
-        if claims:
-            verdict = self.claims.verdict(place, [each.target for each in candidates], claims, alternatives)
+        if candidates and not claims:
+            self._add_unclaimed(kind, src_kind, src, place, candidates, rule, origin, role, ordinal)
+            return
+        verdict = self.claims.verdict(place, [each.target for each in candidates], claims, alternatives)
         added = (
             [
                 Candidate(target, claim.witness, verdict.confidence(target, 0.0))
@@ -110,7 +113,6 @@ class ReferenceRows:
             )
             return
         group = group_id(src, kind, role) if len(candidates) + len(added) > 1 else None
-        own_evidence = Evidence(origin, key or src)
         for number, (target, method, own) in enumerate((*candidates, *added)):
             is_own = number < len(candidates)
             score = own - number * 1e-3 if is_own else own
@@ -132,12 +134,47 @@ class ReferenceRows:
                 ordinal=ordinal,
                 group=group,
                 symbol_roles=verdict.roles(target),
-                evidence=[own_evidence, *verdict.evidence(target)] if is_own else verdict.evidence(target),
+                evidence=joined_evidence(origin, src if is_own else None, verdict.evidence(target)),
+            )
+
+    def _add_unclaimed(
+        self,
+        kind: str,
+        src_kind: str,
+        src: str,
+        place: Place,
+        candidates: Sequence[Candidate],
+        rule: str,
+        origin: str,
+        role: str | None,
+        ordinal: int | None,
+    ) -> None:
+        """Add the same rows where no witness claims anything, which is the usual case, in half the time."""
+        group = group_id(src, kind, role) if len(candidates) > 1 else None
+        for number, (target, method, confidence) in enumerate(candidates):
+            self.rows.add(
+                kind,
+                src_kind,
+                src,
+                target.kind,
+                target.node,
+                place=place,
+                origin=origin,
+                rule=rule,
+                method=method,
+                confidence=confidence,
+                # Not simplified: claims give the same sum, rounded in the same steps.
+                score=confidence - number * 1e-3 + confidence - confidence,
+                dst_qname=target.qname,
+                role=role,
+                ordinal=ordinal,
+                group=group,
+                evidence=src,
             )
 
     def node_at(self, kind: str, place: Place) -> str:
         """Return the id of the node of a kind at a place of this file."""
-        return self.resolver.node_id_at(kind, self.file, place)
+        return self.ids.at(kind, place[0], place[1])
 
     def _is_imported(self, numbers: Iterable[int]) -> bool:
         return not self._import_definitions.isdisjoint(numbers)
@@ -157,3 +194,14 @@ class ReferenceRows:
             return [Candidate(each, "annotation", HINTED) for each in distinct]
         confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
         return [Candidate(each, "values", confidence) for each in distinct]
+
+
+def joined_evidence(origin: str, key: str | None, others: Sequence[Evidence]) -> str | Sequence[Evidence]:
+    """Return the evidence of a row: that of its origin, if it has a key, and that of other witnesses.
+
+    >>> joined_evidence("values", "callsite:1", [])
+    'callsite:1'
+    """
+    if key is None or not others:
+        return key or others
+    return [Evidence(origin, key), *others]

@@ -30,7 +30,7 @@ from codeanatomy.relate.program import (
     Op,
     Site,
 )
-from codeanatomy.relate.relation_rows import Evidence, RelationDiagnostic, RelationRows
+from codeanatomy.relate.relation_rows import RelationDiagnostic, RelationRows
 from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.classes import DEFAULT_FACTORY
@@ -86,26 +86,27 @@ class FileRows(AttributeRows):
         return self.rows
 
     def _add_operations(self) -> None:
-        self.external_results = self._find_external_results()
-        self.attribute_loads = {op[3]: op for op in self.program.ops if op[0] == OP_LOAD_ATTRIBUTE}
-        self.callees = {op[3]: op[1] for op in self.program.ops if op[0] == OP_CALL}
-        for op in self.program.ops:
-            if op[0] in ACCESS_BY_OP and op[-1] >= 0:
-                self._add_attribute(op)
-            elif op[0] == OP_CALL:
+        ops = [op for op in self.program.ops if op[0] == OP_CALL or op[0] in ACCESS_BY_OP]
+        calls = [op for op in ops if op[0] == OP_CALL]
+        self.external_results = self._find_external_results(calls)
+        self.attribute_loads = {op[3]: op for op in ops if op[0] == OP_LOAD_ATTRIBUTE}
+        self.callees = {op[3]: op[1] for op in calls}
+        for op in ops:
+            if op[0] == OP_CALL:
                 self._add_explicit_call(op)
+            elif op[-1] >= 0:
+                self._add_attribute(op)
         for number, site in enumerate(self.program.sites):
             if number not in self.callees and site.role != "attribute":
                 self._add_implicit_calls(number, site)
 
-    def _find_external_results(self) -> set[int]:
+    def _find_external_results(self, calls: Sequence[Op]) -> set[int]:
         """Return the nodes that hold results of calls whose callees are all external."""
         results = set()
-        for op in self.program.ops:
-            if op[0] == OP_CALL:
-                callees = self.values.calls.get((self.file, op[3]), {})
-                if callees and all(self.values.objects[obj >> 1].kind == OBJ_EXTERNAL for obj in callees):
-                    results.add(op[2])
+        for op in calls:
+            callees = self.values.calls.get((self.file, op[3]))
+            if callees and all(self.values.objects[obj >> 1].kind == OBJ_EXTERNAL for obj in callees):
+                results.add(op[2])
         return results
 
     def _add_explicit_call(self, op: Op) -> None:
@@ -230,5 +231,5 @@ class FileRows(AttributeRows):
                 score=confidence,
                 src_qname=src.qname,
                 dst_qname=target.qname,
-                evidence=[Evidence(origin, src.node)],
+                evidence=src.node,
             )
