@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from itertools import chain, repeat
 from typing import Any, TypeAlias
@@ -46,9 +47,15 @@ FileRows: TypeAlias = dict[str, Any]
 EnterStep: TypeAlias = Callable[[int], None]
 
 
+@cache
 def table_columns(name: str) -> tuple[Column, ...]:
     """Return the columns of a table without the run id, which is added when it is written."""
     return tuple(column for column in catalog.table(name).columns if column != RUN_ID)
+
+
+@cache
+def _schema(name: str) -> pa.Schema:
+    return pa.schema(map(arrow_field, table_columns(name)))
 
 
 def count_rows(files: Sequence[FileRows]) -> dict[str, dict[str, int]]:
@@ -85,7 +92,7 @@ def _batch(name: str, files: Sequence[FileRows]) -> pa.RecordBatch:
         arrays = [_joined_lists(column, name, files, counts) for column in columns]
     else:
         arrays = [array(column, [file[name].get(column.name) for file in files]) for column in columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(map(arrow_field, columns)))
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema(name))
 
 
 def _joined_lists(column: Column, name: str, files: Sequence[FileRows], counts: Sequence[int]) -> pa.Array:
