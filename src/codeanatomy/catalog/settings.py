@@ -51,7 +51,9 @@ class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     # Largest share of a repository's paths that may have changed; beyond it the repository is rebuilt.
     max_share: Annotated[float, Meta(ge=0, le=1)] = 0.4
-    # Worker processes of a refresh; None means one per core.
+    # Most bytes of sources that `--engine auto` builds or refreshes on local processes; more on Spark.
+    local_bytes: Annotated[int, Meta(ge=0)] = 4 * MB
+    # Local processes; None means one per core.
     processes: Annotated[int, Meta(ge=1)] | None = None
 
 

@@ -26,7 +26,7 @@ from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
-    from codeanatomy.plan.build_request import BuildRequest, TypesChoice
+    from codeanatomy.plan.build_request import BuildRequest, EngineChoice, TypesChoice
     from codeanatomy.run.report import BuildReport
 
 # A function before it is made a command.
@@ -57,6 +57,14 @@ REQUEST_OPTIONS = (
         help="Use the type checker pyrefly, if it is installed.",
     ),
     click.option("--until", metavar="STAGE", help="Stop after this stage."),
+    click.option(
+        "--engine",
+        type=click.Choice(("auto", "spark", "local")),
+        default="auto",
+        show_default=True,
+        help="auto: local processes if the lake is a local folder and at most refresh.local_bytes of sources"
+        " are read, else Spark.",
+    ),
     click.option("--full", is_flag=True, help="Build all files, even if only some have changed."),
     click.option(
         "--since",
@@ -185,6 +193,7 @@ def _build_request(
     until: str | None,
     profile: Profile,
     full: bool,
+    engine: EngineChoice,
     since: str | None,
     wait: bool = True,
 ) -> BuildRequest:
@@ -202,6 +211,7 @@ def _build_request(
         until,
         wait,
         full,
+        engine,
         since,
     )
 

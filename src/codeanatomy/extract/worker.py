@@ -8,9 +8,10 @@ chunk is repeated in a new child:
     parent                      child
     send(chunk)         ->      read, decode, ast, libcst, ...   (progress: file 3, step 2)
     send(next chunk)    <-      rows of each table, as Arrow streams
-    yield to Spark              ... already at the next chunk
+    write or pass on            ... already at the next chunk
 
-The rows stay packed as Arrow streams (`arrow.pack_rows`), one per table, until a table is written.
+A caller may have the child do more with the extracted files (`ChunkWork`), which is one more step of each
+file. Rows cross the pipe as Arrow streams, one per table.
 
 Tests: `tests/unit/extract/test_worker.py`.
 """
@@ -25,15 +26,16 @@ import resource
 import signal
 import struct
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+import pyarrow as pa
 from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows
@@ -84,6 +86,27 @@ class ChunkRequest(Struct, frozen=True, array_like=True):
     skipped_steps: SkippedSteps
 
 
+class ChunkResult(NamedTuple):
+    """What further work on a chunk has made: rows by table, and named bytes for the caller."""
+
+    tables: Mapping[str, pa.RecordBatch]
+    # Group of files, name, content.
+    pieces: Sequence[tuple[str, str, bytes]]
+
+
+# Further work on the files of a chunk in the child. Arguments: the files, their rows by table, those that
+# have killed a process here, by number, and a function to be called with its number before each file.
+ChunkWork: TypeAlias = Callable[
+    [Sequence[FileRows], Mapping[str, pa.RecordBatch], Mapping[int, Problem], Callable[[int], None]],
+    ChunkResult,
+]
+
+
+def no_more_work(*_: object) -> ChunkResult:
+    """Do nothing with extracted files."""
+    return ChunkResult({}, ())
+
+
 class PackedChunk(Struct, frozen=True, tag=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
@@ -92,6 +115,7 @@ class PackedChunk(Struct, frozen=True, tag=True):
     first_file_id: str
     streams: dict[str, bytes]
     counts: dict[str, dict[str, int]]
+    pieces: list[tuple[str, str, bytes]] = []
 
 
 class WorkerError(Struct, frozen=True, tag=True):
@@ -109,10 +133,10 @@ class StepFailure(Struct, frozen=True):
 
 
 def extract_task(
-    task: Task, extractors: Sequence[Extractor], options: ExtractOptions
+    task: Task, extractors: Sequence[Extractor], options: ExtractOptions, work: ChunkWork = no_more_work
 ) -> Iterator[PackedChunk]:
     """Yield the rows of a task's files, chunk by chunk; more pieces for a chunk that had to be split."""
-    child = _ChildProcess(extractors, options)
+    child = _ChildProcess(extractors, options, work)
     chunks = _chunks(task, options)
     try:
         chunk = next(chunks, None)
@@ -149,7 +173,8 @@ def extract_tables(extractors: Sequence[Extractor]) -> tuple[str, ...]:
 def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
     """Wait for the rows of a chunk; send it again, with the failed step skipped, until there are rows."""
     skipped_steps: SkippedSteps = {}
-    pack_step = len(child.extractors) + 1
+    work_step = len(child.extractors) + 1
+    pack_step = work_step + 1
     while True:
         answer = child.receive()
         if isinstance(answer, PackedChunk):
@@ -157,7 +182,7 @@ def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
         if answer.step == pack_step and len(chunk.files) > 1:
             return [part for single in _single_files(chunk) for part in _extract_chunk(child, single)]
         skipped = skipped_steps.setdefault(answer.file, {})
-        failed = range(1, pack_step) if answer.step == pack_step else (answer.step,)
+        failed = range(1, work_step) if answer.step == pack_step else (answer.step,)
         # If that does not help, skip reading: then only the file's existence is recorded.
         added = [step for step in failed if step not in skipped] or [
             step for step in (0,) if step not in skipped
@@ -200,6 +225,7 @@ class _ChildProcess:
 
     extractors: Sequence[Extractor]
     options: ExtractOptions
+    work: ChunkWork
     progress: _SharedProgress = field(default_factory=_SharedProgress)
     process: Any = None
     connection: Connection | None = None
@@ -208,7 +234,14 @@ class _ChildProcess:
         if self.process is None:
             self.connection, child_end = FORK.Pipe()
             self.progress.write(0, 0)
-            arguments = (child_end, self.connection, self.progress, self.extractors, self.options)
+            arguments = (
+                child_end,
+                self.connection,
+                self.progress,
+                self.extractors,
+                self.options,
+                self.work,
+            )
             self.process = FORK.Process(target=_serve, args=arguments, daemon=True)
             self.process.start()
             child_end.close()
@@ -235,7 +268,7 @@ class _ChildProcess:
         if isinstance(answer, PackedChunk):
             return answer
         problem = Problem("error", "extract", "broken_rows", answer.message)
-        return StepFailure(0, len(self.extractors) + 1, problem)
+        return StepFailure(0, len(self.extractors) + 2, problem)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -263,6 +296,7 @@ def _serve(
     progress: _SharedProgress,
     extractors: Sequence[Extractor],
     options: ExtractOptions,
+    work: ChunkWork,
 ) -> None:
     """Run in the child: answer requests until the parent closes the connection."""
     # Inherited by the fork; while it is open here, closing it in the parent would not be noticed.
@@ -288,7 +322,9 @@ def _serve(
         except EOFError:
             os._exit(0)
         try:
-            answer: PackedChunk | WorkerError = _pack_chunk(request, enter, extractors, options)
+            answer: PackedChunk | WorkerError = _pack_chunk(
+                request, enter, extractors, options, work
+            )
         # A bug of ours costs a file, too.
         except Exception as error:  # noqa: BLE001
             answer = WorkerError(f"{type(error).__name__}: {error}")
@@ -298,7 +334,11 @@ def _serve(
 
 
 def _pack_chunk(
-    request: ChunkRequest, enter: EnterFile, extractors: Sequence[Extractor], options: ExtractOptions
+    request: ChunkRequest,
+    enter: EnterFile,
+    extractors: Sequence[Extractor],
+    options: ExtractOptions,
+    work: ChunkWork,
 ) -> PackedChunk:
     task, skipped_steps = request.task, request.skipped_steps
     if isinstance(task, FilePartition):
@@ -307,11 +347,21 @@ def _pack_chunk(
         files = list(extract_documents(task, options, skipped_steps, enter))
     else:
         files = list(extract_types(task, options, skipped_steps, enter))
-    enter(0, len(extractors) + 1)
+    work_step = len(extractors) + 1
+    enter(0, work_step + 1)
     batches = table_batches(extract_tables(extractors), files)
-    streams = {name: pack_rows(batch) for name, batch in batches.items()}
+    failed = {file: steps[work_step] for file, steps in skipped_steps.items() if work_step in steps}
+    made = work(files, batches, failed, lambda file: enter(file, work_step))
+    enter(0, work_step + 1)
+    rows = {name: batch for name, batch in {**batches, **made.tables}.items() if batch.num_rows}
+    # Not compressed: the pipe is fast, and what is written to files is compressed there.
+    streams = {name: pack_rows(batch, None) for name, batch in rows.items()}
     first = files[0][FILE] if files else {}
-    return PackedChunk(first.get("repo_id") or "", first.get("file_id") or "", streams, count_rows(files))
+    repo_id = first.get("repo_id") or ""
+    counts = count_rows(files)
+    for name, batch in made.tables.items():
+        counts.setdefault(repo_id, {})[name] = batch.num_rows
+    return PackedChunk(repo_id, first.get("file_id") or "", streams, counts, list(made.pieces))
 
 
 def _extract_files(

@@ -154,11 +154,17 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
-def file_rows(file: FileView) -> dict[str, pa.RecordBatch]:
-    """Return the rows of a file by table, each in the table's sort order."""
+def file_rows(file: FileView, failure: str | None = None) -> dict[str, pa.RecordBatch]:
+    """Return the rows of a file by table, each in the table's sort order.
+
+    A file whose rules have killed a process before has only a diagnostic with this reason, `failure`.
+    """
     tables: dict[str, pa.RecordBatch] = {}
     evidence: list[pa.RecordBatch] = []
     problems: list[RuleProblem] = []
+    if failure is not None:
+        problems.append(RuleProblem("cpython", "not_normalized", failure))
+        file = FileView(file.repo_id, file.file_id, file.path, {})
     for family in FAMILIES if any(map(file.row, (AST, LIBCST, BYTECODE))) else ():
         try:
             analysis = family.read(file)

@@ -9,16 +9,16 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from threading import Event, Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
 
 from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
@@ -32,17 +32,19 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
-from codeanatomy.pipeline.refresh.refresh_state import Refresh
-from codeanatomy.pipeline.refresh.worker import Worker
+from codeanatomy.pipeline.local_process import Worker
+from codeanatomy.pipeline.processes import processes_of
+from codeanatomy.pipeline.refreshes import Refresh
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints
 from codeanatomy.plan.steps import BuildInputs, fingerprint, rule_fingerprints, steps_of
 from codeanatomy.progress import Progress
-from codeanatomy.sources.listing import Listing
 from codeanatomy.spark.metrics import OperatorMetric
 from codeanatomy.spark.plans import PlanTexts
 from codeanatomy.tracing import Span, Trace
+
+Made = TypeVar("Made")
 
 
 def new_run_id() -> str:
@@ -107,8 +109,9 @@ class Run:
     spans: dict[str, Span] = field(default_factory=dict)
     # Tables taken over from a dead run, whose rows are not counted by repository yet.
     recount: set[str] = field(default_factory=set)
-    # Futures of the steps that have started.
-    steps: dict[str, Future[None]] = field(default_factory=dict)
+    # Steps that have started, in their order, and those that are done.
+    begun: list[str] = field(default_factory=list)
+    finished: set[str] = field(default_factory=set)
     # Refreshes by repository, and the process that computes them.
     refreshes: dict[str, Refresh] = field(default_factory=dict)
     worker: Worker = field(default_factory=Worker)
@@ -153,9 +156,47 @@ class Run:
             steps_of(request.tables, request.until), request.build_inputs, request.tables
         )
 
-    def working(self, step: str) -> dict[str, Listing]:
-        """The repositories that a step works on."""
-        return {repo_id: self.listed.listings[repo_id] for repo_id in self.plan.step(step).runs_for}
+    def file_count(self, repo_id: str) -> int:
+        """Return the number of paths of a repository, by which its files are divided into chunks."""
+        return len(self.listed.listings[repo_id].entries)
+
+    def files_of(self, step: str) -> int:
+        """Return the number of files of the repositories that a step works on."""
+        return sum(self.file_count(repo_id) for repo_id in self.plan.step(step).busy)
+
+    @cached_property
+    def repository_bytes(self) -> dict[str, int]:
+        """Bytes of the sources by repository."""
+        return {
+            repo_id: sum(entry.size_bytes or 0 for entry in listing.entries if entry.skipped_reason is None)
+            for repo_id, listing in self.listed.listings.items()
+        }
+
+    @property
+    def source_bytes(self) -> int:
+        """Bytes of the sources of all repositories."""
+        return sum(self.repository_bytes.values())
+
+    @property
+    def cores(self) -> int:
+        """The number of cores that tasks are divided for."""
+        if self.plan.engine == "local":
+            return processes_of(self.settings)
+        return self.spark.sparkContext.defaultParallelism
+
+    @property
+    def cores_of_task(self) -> int:
+        """The number of cores that a task may use while it is the only one of its repository."""
+        if self.plan.engine == "local" or self.settings.runtime.master.startswith("local"):
+            return self.cores
+        return int(self.spark.conf.get("spark.executor.cores", "1") or 1)
+
+    def in_thread(self, work: Callable[[], Made]) -> Callable[[], Made]:
+        """Return a function that does the work in another thread, with the tags of this one's Spark jobs."""
+        if not self.is_open:
+            return work
+        inherited: Callable[[], Made] = inheritable_thread_target(self.spark)(work)
+        return inherited
 
     def check(self) -> None:
         """Raise if the run may not go on: it was stopped, or another has taken over the lake."""
@@ -166,10 +207,6 @@ class Run:
     def refreshed_in(self, step: str) -> tuple[str, ...]:
         """The repositories that a step refreshes, if it is one of the run's."""
         return next((each.refreshes for each in self.plan.steps if each.name == step), ())
-
-    def refreshing(self, step: str) -> list[Refresh]:
-        """The refreshes of a step, one per repository."""
-        return [self.refreshes[repo_id] for repo_id in self.refreshed_in(step)]
 
     def fingerprints(self, step: str) -> dict[str, str]:
         """The fingerprint of a step by repository, for those that it runs or refreshes for."""
@@ -212,11 +249,6 @@ class Run:
         }
         self.trace.event(f"commit {name}", commit.seconds, fields, parent=self.spans.get(step))
         Log(run_id=self.run_id, step=step).info("committed", extra=fields)
-
-    def wait_for(self, step: str) -> None:
-        """Wait for another step of this run, and fail if it failed."""
-        if step in self.steps:
-            self.steps[step].result()
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:

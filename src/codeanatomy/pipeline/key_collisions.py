@@ -1,7 +1,7 @@
 """Refuse definitions that share a key, before rows with equal ids are committed.
 
     refuse_equal_files(run)                        # of any run, before files are read
-    refuse_equal_keys(run, per_file)               # of a graph step on Spark: new keys, and those of the lake
+    refuse_equal_keys(run, repos, numbers, owners) # of whole graphs: their keys, and those of the lake
     refuse_refreshed_keys(run, refresh, redone)    # of a refresh: keys that are new in the changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
@@ -13,7 +13,7 @@ Traceback (most recent call last):
 codeanatomy.errors.KeyCollision: [CA037] key k is shared by f of app.py in depot, Cart.sum of cart.py in shop
   next: rename one of them, or build one repository under another name: keys are made of names
 
-Files are compared first: rows of files with one id would be mixed by every step. The step on Spark sends
+Files are compared first: rows of files with one id would be mixed by every step. Pass two sends
 eight bytes of each key to the driver, sorts them, and compares them with the keys of repositories that are
 not rebuilt, which are in the ids of definition nodes. Only for equal ones it reads the rest and the names. A
 refresh looks up only keys that its changed files did not have before: most edits have none.
@@ -26,15 +26,16 @@ Tests: `tests/unit/pipeline/test_key_collisions.py`, `tests/spark/test_key_colli
 
 from __future__ import annotations
 
+from array import array as number_array
 from base64 import b64decode
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from struct import iter_unpack
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from codeanatomy.arrow import array, pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Column
@@ -50,12 +51,12 @@ from codeanatomy.errors import KeyCollision
 from codeanatomy.graph.rows import NODES
 from codeanatomy.node_ids import KEY_CHARS, PREFIXES, file_id, key_of
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
+from codeanatomy.pipeline.refreshes import Refresh, ids_of
 from codeanatomy.plan.changes import FILES
-from codeanatomy.plan.steps import EXTRACT, GRAPH
+from codeanatomy.plan.steps import EXTRACT
 
-# Column of the graph step's frame with the definition keys of a file.
-KEYS = "definition_keys"
+# By path of a file, its definition keys by qualified path.
+FileKeys: TypeAlias = Sequence[tuple[str, Mapping[str, str]]]
 KEY_COLUMNS = tuple(
     Column(name, "string", doc)
     for name, doc in {
@@ -106,12 +107,17 @@ def refuse_equal(owners: Iterable[KeyOwner]) -> None:
     raise KeyCollision("; ".join([*shown, *more]), HINT)
 
 
-def pack_keys(repo_id: str, path: str, keys: Mapping[str, str]) -> bytes:
-    """Pack the keys of a file, by qualified path, as rows for `KEYS`."""
-    owners = [(key, repo_id, path, qualified) for qualified, key in keys.items()]
+def pack_keys(repo_id: str, keys: FileKeys) -> bytes:
+    """Pack the keys of files as rows for `KEYS`."""
+    owners = [(key, repo_id, path, qualified) for path, each in keys for qualified, key in each.items()]
     columns = zip(*owners, strict=True) if owners else ((),) * len(KEY_COLUMNS)
     arrays = [array(column, list(values)) for column, values in zip(KEY_COLUMNS, columns, strict=True)]
     return pack_rows(pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS]))
+
+
+def pack_numbers(keys: FileKeys) -> bytes:
+    """Pack the first eight bytes of the keys of files, which is what the driver compares."""
+    return number_array("q", numbers_of(key for _, each in keys for key in each.values())).tobytes()
 
 
 def unpack_keys(stream: bytes) -> Iterator[KeyOwner]:
@@ -170,47 +176,28 @@ def _stored_files(run: Run, keys: Collection[str], rebuilt: Collection[str]) -> 
     return [KeyOwner(key_of(file), repo_id, path, "") for file, repo_id, path in stored]
 
 
-def refuse_equal_keys(run: Run, per_file: DataFrame) -> None:
-    """Raise KeyCollision if definitions that the graph step has made share a key, or have one of the lake."""
-    numbers = _made_numbers(per_file)
-    ordered = numbers.take(pc.sort_indices(numbers))
+def refuse_equal_keys(
+    run: Run, repositories: Collection[str], numbers: Iterable[bytes], owners: Callable[[], Iterable[bytes]]
+) -> None:
+    """Raise KeyCollision if definitions of the graphs that are made share a key, or have one of the lake.
+
+    `numbers` and `owners` are what `pack_numbers` and `pack_keys` return for all files; the second is used
+    only if numbers are equal.
+    """
+    made = pa.array(np.frombuffer(b"".join(numbers), np.int64))
+    ordered = made.take(pc.sort_indices(made))
     equal = set(ordered[1:].filter(pc.equal(ordered[1:], ordered[:-1])).to_pylist())
-    rebuilt = run.plan.step(GRAPH).runs_for
-    stays = _outside("repo_id", rebuilt)
-    if run.base.repositories.keys() - set(rebuilt):
-        equal |= _stored_numbers(run, numbers, stays)
+    stays = _outside("repo_id", repositories)
+    if run.base.repositories.keys() - set(repositories):
+        equal |= _stored_numbers(run, made, stays)
     if equal:
-        made = list(_made_owners(per_file, equal))
-        refuse_equal([*made, *_stored_owners(run, {owner.key for owner in made}, stays)])
-
-
-def _made_numbers(per_file: DataFrame) -> pa.Array:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in _unpacked(batches):
-            yield pa.RecordBatch.from_arrays([_numbers_in(rows)], ["number"])
-
-    return per_file.select(KEYS).mapInArrow(run, "number bigint").toArrow().column(0).combine_chunks()
-
-
-def _numbers_in(rows: pa.RecordBatch) -> pa.Array:
-    return pa.array(numbers_of(rows.column("key").to_pylist()), pa.int64())
-
-
-def _made_owners(per_file: DataFrame, numbers: Collection[int]) -> Iterator[KeyOwner]:
-    wanted = sorted(numbers)
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in _unpacked(batches):
-            yield rows.filter(pc.is_in(_numbers_in(rows), value_set=pa.array(wanted, pa.int64())))
-
-    schema = ", ".join(f"{column.name} string" for column in KEY_COLUMNS)
-    return _owners_in(per_file.select(KEYS).mapInArrow(run, schema).toArrow().to_batches())
-
-
-def _unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return (
-        rows for batch in batches for stream in batch.column(0) for rows in unpack_rows(stream.as_buffer())
-    )
+        alike = [
+            owner
+            for stream in owners()
+            for owner in unpack_keys(stream)
+            if numbers_of([owner.key])[0] in equal
+        ]
+        refuse_equal([*alike, *_stored_owners(run, {owner.key for owner in alike}, stays)])
 
 
 def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[KeyOwner]) -> None:

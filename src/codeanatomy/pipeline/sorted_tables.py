@@ -28,10 +28,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
+from codeanatomy.pipeline.executor import TableWrite
 
 MB = 1024 * 1024
 # Bytes that a range takes on disk; in memory it is five times that, and there twice while it is sorted.
@@ -89,6 +90,19 @@ def write_ranges(
             yield from write_files(folder, table, ordered, is_copy=is_copy)
 
     return write_on_executors(ready, write)
+
+
+def complete_rows(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> Batches:
+    """Yield rows with the columns of the table: with the constants, in the table's order of columns."""
+    schema = arrow_schema(write.table)
+    for batch in batches:
+        arrays = [
+            pa.repeat(write.constants[name], batch.num_rows)
+            if name in write.constants
+            else batch.column(name)
+            for name in schema.names
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def sort_keys(table: Table) -> tuple[str, ...]:

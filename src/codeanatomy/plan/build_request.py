@@ -28,6 +28,8 @@ from codeanatomy.extract.type_checker_files import RULES, TYPES
 from codeanatomy.plan.repositories import NAMED, Repository
 from codeanatomy.plan.steps import BuildInputs, result_settings
 
+# auto: local processes for small builds of local lakes, else Spark (`run_plan.choose_engine`).
+EngineChoice: TypeAlias = Literal["auto", "spark", "local"]
 # auto: run the type checker if it is installed.
 TypesChoice: TypeAlias = Literal["auto", "off"]
 
@@ -84,6 +86,7 @@ class BuildRequest(Struct, frozen=True):
     wait: bool = True
     # Rebuild all files of each repository instead of refreshing it.
     full: bool = False
+    engine: EngineChoice = "auto"
     # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
     since: str | None = None
 

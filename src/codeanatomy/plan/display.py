@@ -1,5 +1,6 @@
 """Print a plan as text, a few lines per step, or as a Graphviz graph.
 
+    engine local: 196,283 bytes of sources, at most refresh.local_bytes = 4,194,304
     graph
       run     requests: settings changed
       reads   relations_v1 v3, ast_files_v1 v2, ...
@@ -32,6 +33,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         for undo in plan.undo:
             back = "no rows" if undo.to_version is None else f"v{undo.to_version}"
             yield f"  run     {undo.table_name}: from v{undo.from_version} back to {back}"
+    if any(step.busy for step in plan.steps):
+        yield f"engine {plan.engine}: {plan.engine_reason}"
     for step in plan.steps:
         yield step.name
         for each in step.repositories:

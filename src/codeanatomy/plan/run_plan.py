@@ -32,15 +32,17 @@ from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.store import SCHEME
 from codeanatomy.delta.write.adopt import has_simple_policy
-from codeanatomy.errors import ContractError, StorageFailure, TableMissing
+from codeanatomy.errors import ContractError, StorageFailure, TableMissing, UsageError
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.plan.build_request import EngineChoice
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
 from codeanatomy.plan.steps import EXTRACT, BuildInputs, Step, rule_fingerprints, step_fingerprint, steps_of
 from codeanatomy.sources.digest import FileStates
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
+Engine: TypeAlias = Literal["spark", "local"]
 
 
 class PlannedAction(Struct, frozen=True):
@@ -75,9 +77,9 @@ class PlannedStep(Struct, frozen=True):
         return tuple(each.repo_id for each in self.repositories if each.action == "refresh")
 
     @property
-    def is_busy(self) -> bool:
-        """Whether the step has work in this run."""
-        return bool(self.runs_for or self.refreshes)
+    def busy(self) -> tuple[str, ...]:
+        """Repositories that the step has work for."""
+        return (*self.runs_for, *self.refreshes)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -113,6 +115,9 @@ class Plan(Struct, frozen=True):
     impact: dict[str, tuple[Impact, ...]] = {}
     # Run that holds the lease now.
     held_by: str | None = None
+    # Executor of the passes, and why it was chosen.
+    engine: Engine = "spark"
+    engine_reason: str = ""
 
     @property
     def nothing_to_do(self) -> bool:
@@ -139,6 +144,9 @@ class PlanRequest(Struct, frozen=True):
     file_states: dict[str, FileStates] = {}
     # Largest share of changed paths for a refresh; None: no refreshes.
     max_share: float | None = None
+    # Requested executor, and the most bytes of sources that local processes work on by themselves.
+    engine: EngineChoice = "auto"
+    local_bytes: int = 0
 
 
 class LakeState(Struct, frozen=True):
@@ -228,7 +236,40 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
     pins = {name: version for name, version in target.items() if name not in written}
     planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
-    return Plan(request.lake, state.run_id, resumes, undo, target, planned, request.failed, changes)
+    engine, reason = choose_engine(request, planned, changes)
+    return Plan(
+        request.lake,
+        state.run_id,
+        resumes,
+        undo,
+        target,
+        planned,
+        request.failed,
+        changes,
+        engine=engine,
+        engine_reason=reason,
+    )
+
+
+def choose_engine(
+    request: PlanRequest, steps: Sequence[PlannedStep], changes: Mapping[str, Sequence[SourceChange]]
+) -> tuple[Engine, str]:
+    """Choose the executor: local processes for a local lake if few bytes of sources are read, else Spark."""
+    obstacle = _local_obstacle(steps, request)
+    if request.engine != "auto":
+        if request.engine == "local" and obstacle is not None:
+            raise UsageError(f"--engine local cannot build it: {obstacle}", "build with --engine spark")
+        return request.engine, "requested"
+    if obstacle is not None:
+        return "spark", obstacle
+    size = 0
+    for repo_id in dict.fromkeys(repo_id for step in steps for repo_id in step.busy):
+        states = request.file_states.get(repo_id, {})
+        paths = [change.path for change in changes[repo_id]] if repo_id in changes else list(states)
+        size += sum(states[path][1] or 0 for path in paths if path in states)
+    relation, most = ("at most" if size <= request.local_bytes else "more than"), request.local_bytes
+    reason = f"{size:,} bytes of sources, {relation} refresh.local_bytes = {most:,}"
+    return ("local" if size <= most else "spark"), reason
 
 
 def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
@@ -370,7 +411,7 @@ def _plan_refreshes(
 ) -> dict[str, tuple[SourceChange, ...]]:
     """Replace the action run by refresh where possible, and return the changed paths by repository."""
     refreshed: dict[str, tuple[SourceChange, ...]] = {}
-    first, obstacle = steps[0], _obstacle(steps, request)
+    first, obstacle = steps[0], _obstacle(request)
     for repo_id, states in request.file_states.items():
         if not _is_refreshable(first, repo_id, actions, rules, state):
             continue
@@ -391,10 +432,15 @@ def _plan_refreshes(
     return refreshed
 
 
-def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
+def _obstacle(request: PlanRequest) -> str | None:
     """Return why no repository can be refreshed, or None."""
     if request.max_share is None:
         return "--full was given"
+    return "the lake is not the path of a folder" if SCHEME.match(request.lake) else None
+
+
+def _local_obstacle(steps: Sequence[PlannedStep], request: PlanRequest) -> str | None:
+    """Return why local processes cannot write the tables, or None."""
     if SCHEME.match(request.lake):
         return "the lake is not the path of a folder"
     tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)

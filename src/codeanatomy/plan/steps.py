@@ -50,30 +50,26 @@ SHARED_CODE = (
     "node_ids.py",
     "spans.py",
     "syntax_tree.py",
-    "pipeline/packed_rows.py",
-    "pipeline/refresh",
+    "pipeline/chunks.py",
+    "pipeline/commits.py",
+    "pipeline/passes.py",
+    "pipeline/pieces.py",
+    "pipeline/sinks.py",
     "pipeline/sorted_tables.py",
-    "pipeline/small_tables.py",
+    "pipeline/stored_rows.py",
 )
 STEP_CODE = {
     EXTRACT: (
         "extract",
         "sources",
         "catalog/tables/extract_trees.py",
-        "pipeline/extract_step.py",
-        "pipeline/scip_indexes.py",
-        "pipeline/type_checker.py",
+        "pipeline/first_pass.py",
+        "pipeline/tool_rows.py",
+        "pipeline/tools.py",
     ),
-    NORMALIZE: (
-        "normalize",
-        "pipeline/bundles.py",
-        "pipeline/inputs.py",
-        "pipeline/input_frames.py",
-        "pipeline/normalize_step.py",
-        "spark/functions.py",
-    ),
-    RELATE: ("relate", "pipeline/inputs.py", "pipeline/input_frames.py", "pipeline/relate_step.py"),
-    GRAPH: ("graph", "pipeline/bundles.py", "pipeline/graph_step.py", "pipeline/inputs.py"),
+    NORMALIZE: ("normalize", "pipeline/first_pass.py"),
+    RELATE: ("relate", "pipeline/first_pass.py", "pipeline/solve.py"),
+    GRAPH: ("graph", "pipeline/second_pass.py"),
 }
 # Settings that can change rows, by step; extract.partitions, table layouts and the runtime cannot.
 RESULT_SETTINGS = {

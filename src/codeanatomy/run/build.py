@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -26,7 +26,6 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
-from pyspark.util import inheritable_thread_target
 
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
@@ -43,26 +42,21 @@ from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.caching import release
 from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
-from codeanatomy.pipeline.extract_step import extract_stage
-from codeanatomy.pipeline.graph_step import graph_stage
+from codeanatomy.pipeline.executor import Executor
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
-from codeanatomy.pipeline.normalize_step import normalize_stage
-from codeanatomy.pipeline.refresh.extract import refresh_extract
-from codeanatomy.pipeline.refresh.file_tables import Inputs
-from codeanatomy.pipeline.refresh.forecast import forecast_impact
-from codeanatomy.pipeline.refresh.graph import refresh_graph
-from codeanatomy.pipeline.refresh.normalize import refresh_normalize
-from codeanatomy.pipeline.refresh.refresh_state import Refresh
-from codeanatomy.pipeline.refresh.relate import refresh_relate
-from codeanatomy.pipeline.refresh.worker import Worker
-from codeanatomy.pipeline.relate_step import relate_stage
+from codeanatomy.pipeline.local_executor import LocalExecutor
+from codeanatomy.pipeline.local_process import Worker
+from codeanatomy.pipeline.passes import Passes, work_groups
+from codeanatomy.pipeline.processes import processes_of
+from codeanatomy.pipeline.refreshes import Refresh
+from codeanatomy.pipeline.spark_executor import SparkExecutor
 from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
+from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
-from codeanatomy.plan.run_plan import LakeState, Plan, PlannedStep, PlanRequest, lake_state, plan_run
-from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, BuildInputs, steps_of
+from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run
+from codeanatomy.plan.steps import BuildInputs, steps_of
 from codeanatomy.progress import Progress
-from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.run.lineage import with_lineage
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
@@ -71,20 +65,6 @@ from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.metrics import tag_jobs
 from codeanatomy.tracing import NO_TRACE, Trace
 
-FULL_STEPS: dict[str, Callable[[Run], None]] = {
-    EXTRACT: extract_stage,
-    NORMALIZE: normalize_stage,
-    RELATE: relate_stage,
-    GRAPH: graph_stage,
-}
-REFRESH: dict[str, Callable[[Run], None]] = {
-    EXTRACT: refresh_extract,
-    NORMALIZE: refresh_normalize,
-    RELATE: refresh_relate,
-    GRAPH: refresh_graph,
-}
-# Number of steps that may run concurrently.
-CONCURRENT_STEPS = 4
 # After a longer wait for the lease, the source is listed again.
 STALE_SECONDS = 10.0
 # Poll interval while the steps of a stopped run end.
@@ -129,6 +109,8 @@ class Prepared(Struct, frozen=True):
             self.listed.failed,
             self.listed.file_states,
             None if request.full else request.settings.refresh.max_share,
+            request.engine,
+            request.settings.refresh.local_bytes,
         )
 
 
@@ -161,10 +143,32 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
         with Worker() as worker:
             run = _new_run(prepared, progress, _no_session, lambda: None, plan, state, new_run_id(), worker)
             _add_refreshes(run)
-            plan = structs.replace(plan, impact=forecast_impact(run))
+            run.plan = structs.replace(plan, engine="local")
+            plan = structs.replace(plan, impact=_forecast(run))
     if row is None or row is unfinished:
         return plan
     return structs.replace(plan, undo=(), held_by=row.holder)
+
+
+def _forecast(run: Run) -> dict[str, tuple[Impact, ...]]:
+    """Return the files that refreshes would redo, and why, by repository."""
+    executor = _executor(run)
+    return {
+        group.refresh.repo_id: Passes(run, executor, group, _no_step).forecast()
+        for group in work_groups(run)
+        if group.refresh is not None
+    }
+
+
+def _no_step(step: str, *, is_last: bool = True) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def _executor(run: Run) -> Executor:
+    """Return the executor of the plan."""
+    if run.plan.engine == "spark":
+        return SparkExecutor(run)
+    return LocalExecutor(run, run.worker, processes_of(run.settings))
 
 
 def _no_session() -> SparkSession:
@@ -178,7 +182,7 @@ def build(
     prepared = prepare(request, progress)
     with Worker() as worker:
         version = manifest_version(request.lake)
-        if not request.full and version >= 0:
+        if request.engine != "spark":
             # Starting it takes longer than planning, which decides whether it is needed.
             worker.start()
         return _plan_and_run(prepared, version, progress, session, trace, worker)
@@ -196,7 +200,7 @@ def _plan_and_run(
     request = prepared.request
     unfinished = _resumable_lease(read_lease(request.lake))
     first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
-    if not first.plan.changes:
+    if first.plan.engine != "local":
         worker.stop()
     if first.plan.nothing_to_do:
         return report_unchanged(request, prepared.listed, first.plan, first.state, prepared.seconds)
@@ -335,7 +339,7 @@ def _new_run(
 def _execute(run: Run, lease: Lease, manifest: int) -> None:
     """Execute the plan and publish, or record the failure; the manifest must be at version `manifest`."""
     try:
-        if any(step.runs_for for step in run.plan.steps):
+        if run.plan.engine == "spark" and any(step.busy for step in run.plan.steps):
             # Open the session before the steps need it.
             Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
         with run.timed("undo"):
@@ -363,14 +367,8 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
 
 
 def _current_step(run: Run) -> str:
-    unfinished = [
-        step.name for step in run.plan.steps if step.is_busy and not _succeeded(run.steps.get(step.name))
-    ]
+    unfinished = [step.name for step in run.plan.steps if step.busy and step.name not in run.finished]
     return f"step {unfinished[0]}" if unfinished else "publication"
-
-
-def _succeeded(step: Future[None] | None) -> bool:
-    return step is not None and step.done() and not step.cancelled() and step.exception() is None
 
 
 def _record_end(run: Run, error: str, status: Status) -> None:
@@ -426,12 +424,9 @@ def _roll_back(run: Run) -> None:
 
 
 def _add_refreshes(run: Run) -> None:
-    """Add the repositories that are refreshed, with their published tables as inputs."""
+    """Add the repositories that are refreshed."""
     for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
-        inputs = Inputs(run.store.root, repo_id, run.pins, run.observed)
-        run.refreshes[repo_id] = Refresh(repo_id, number, changes, inputs)
-        if repo_id in run.refreshed_in(RELATE):
-            inputs.read_ahead(PROGRAMS)
+        run.refreshes[repo_id] = Refresh(repo_id, number, changes)
 
 
 def _restore_progress(run: Run, lease: Lease) -> None:
@@ -460,82 +455,66 @@ def _resumed_steps(plan: Plan, lease: Lease) -> dict[str, StepDone]:
 
 
 def run_steps(run: Run, lease: Lease) -> None:
-    """Run the steps that have work, each as soon as the steps it reads from are done.
+    """Run the passes of the build in another thread, so that this one can stop them."""
 
-    Independent steps run concurrently: relate uses one core for most of its time, so normalize gets the
-    others. Each has its own pool in Spark's fair scheduler.
-    """
-    busy = [step for step in run.plan.steps if step.is_busy]
-    pool = ThreadPoolExecutor(CONCURRENT_STEPS)
+    def work() -> None:
+        executor = _executor(run)
+        for group in work_groups(run):
+            run.check()
+            Passes(run, executor, group, partial(_run_step, run, lease)).execute()
+
+    pool = ThreadPoolExecutor(1)
+    passes = pool.submit(run.in_thread(work))
     try:
-        # Relate takes longest, so it is submitted first among the steps that are ready.
-        for step in sorted(busy, key=lambda each: (len(_steps_before(run, each)), each.name != RELATE)):
-            before = [run.steps[name] for name in _steps_before(run, step) if name in run.steps]
-            work = partial(_run_step, run, lease, step, before)
-            # A refresh does not use Spark.
-            inherited = inheritable_thread_target(run.spark)(work) if step.runs_for else work
-            run.steps[step.name] = pool.submit(inherited)
-        wait(run.steps.values(), return_when=FIRST_EXCEPTION)
-        for step in busy:
-            if run.steps[step.name].done():
-                run.steps[step.name].result()
+        passes.result()
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        _stop_steps(run)
+        _stop_passes(run, passes)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _stop_steps(run: Run) -> None:
-    """Cancel Spark jobs and tools until all steps have ended."""
+def _stop_passes(run: Run, passes: Future[None]) -> None:
+    """Cancel Spark jobs and tools until the passes have ended."""
     run.stopping.set()
     run.worker.stop()
     kill_tools()
-    while not all(step.done() for step in run.steps.values()):
-        wait(run.steps.values(), timeout=CANCEL_SECONDS)
+    while not passes.done():
+        wait([passes], timeout=CANCEL_SECONDS)
         # If the JVM is gone, there is nothing to cancel.
         with suppress(*ENGINE_ERRORS, OSError):
-            for name in run.steps if run.is_open else ():
-                run.spark.sparkContext.cancelJobsWithTag(artifact_id(run, name))
+            for step in run.plan.steps if run.is_open else ():
+                run.spark.sparkContext.cancelJobsWithTag(artifact_id(run, step.name))
         kill_tools()
 
 
-def _steps_before(run: Run, step: PlannedStep) -> tuple[str, ...]:
-    """Return the steps whose tables a step reads, directly or indirectly."""
-    names = [name for first in step.after for name in (*_steps_before(run, run.plan.step(first)), first)]
-    return tuple(dict.fromkeys(names))
-
-
-def _run_step(run: Run, lease: Lease, step: PlannedStep, before: Sequence[Future[None]]) -> None:
-    for each in before:
-        each.result()
+@contextmanager
+def _run_step(run: Run, lease: Lease, name: str, *, is_last: bool = True) -> Iterator[None]:
+    """Run a step, or a part of it: its span, time, name in errors; after the last, enter it in the journal."""
     run.check()
-    name = step.name
-    attributes: dict[str, str | int] = {
-        "step": name,
-        "repositories": len(step.runs_for) + len(step.refreshes),
-    }
+    step = run.plan.step(name)
+    attributes: dict[str, str | int] = {"step": name, "repositories": len(step.busy)}
     Log(run_id=run.run_id, step=name).info("step begins", extra=attributes)
+    if name not in run.begun:
+        run.begun.append(name)
     with (
         _name_step_in_errors(name),
         run.trace.span(f"step {name}", attributes, parent=run.spans[RUN_SPAN]) as span,
         run.timed(f"{name}_step"),
-        tag_jobs(run.spark, artifact_id(run, name)) if step.runs_for else nullcontext(),
+        tag_jobs(run.spark, artifact_id(run, name)) if run.is_open else nullcontext(),
     ):
         run.spans[name] = span
         try:
-            if step.runs_for:
-                FULL_STEPS[name](run)
-            if step.refreshes:
-                REFRESH[name](run)
+            yield
         except Exception as problem:
             run.errors[name] = _message(run, problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-        # A refresh is never resumed: to start again takes no longer than to find its progress.
-        if not step.refreshes:
-            lease.record_step(run.step_done(name))
+        if is_last:
+            run.finished.add(name)
+            # A refresh is never resumed: to start again takes no longer than to find its progress.
+            if not step.refreshes:
+                lease.record_step(run.step_done(name))
         lease.check()
     Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 

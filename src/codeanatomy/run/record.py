@@ -22,12 +22,13 @@ from msgspec import structs, to_builtins
 from codeanatomy import node_ids
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.read.light import user_metadata_since
+from codeanatomy.delta.read.predicate import InList, Predicate
+from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.file_rows import failures_by_extractor
 from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, output_pin
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.inputs import scan_rows
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import catalog_hash
 from codeanatomy.spark.metrics import JobMetrics, job_metrics
@@ -84,7 +85,9 @@ def _repositories_to_record(run: Run) -> list[Repository]:
 def _recount(run: Run) -> None:
     """Count rows by repository in tables that were not counted when they were written."""
     for name in sorted(run.recount):
-        rows = scan_rows(run, run.spark_store, name, run.listed.listings)
+        wanted = InList.of(run.store.table(name).column("repo_id"), run.listed.listings)
+        where = Predicate.all_of(run.store.table(name), wanted)
+        rows = scan(run.spark_store, name, run.pins[name], where=where).rows
         counts = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
         for repo_id in run.listed.listings:
             run.counts.setdefault(repo_id, Counter())[name] = counts.get(repo_id, 0)
@@ -184,7 +187,7 @@ def record_artifacts(run: Run) -> None:
     """Append rows for executed steps, files processed by a refresh, and used caches."""
     rows = [
         _artifact(run, number, step)
-        for number, step in enumerate(run.steps)
+        for number, step in enumerate(run.begun)
         if step in run.plans or step in run.errors or run.refreshed_in(step)
     ]
     if rows:

@@ -34,8 +34,10 @@ from codeanatomy.delta.write.row_checks import RowCheck
 from codeanatomy.errors import ContractError
 
 MB = 1024 * 1024
-# Arrow bytes of a row group: a reader of nested rows keeps one group in memory. For a partitioned table, the
-# limit of all its unwritten groups together.
+# Arrow bytes of a row group: a reader of nested rows keeps one group in memory, and a pass over files keeps a
+# group of each of its tables.
+ROW_GROUP_BYTES = 32 * MB
+# Arrow bytes of all unwritten row groups of a partitioned table.
 GROUP_BYTES = 128 * MB
 # Arrow bytes of a partitioned table that are split into its partitions at a time.
 SPLIT_BYTES = 16 * MB
@@ -135,60 +137,75 @@ class _PartitionFile:
         )
 
 
-def write_files(
-    folder: str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
-) -> list[DataFile]:
-    """Write rows to new files in a local folder, one per partition value.
+class TableWriter:
+    """Write the rows of a table to new files in a local folder, one per partition value.
 
     The rows of a partition value should be contiguous in a batch, since it is split where the value changes.
     The rules of the table are checked on the way; not for a copy, whose rows are checked in the original
     table.
     """
-    parts: dict[PartitionValues, _PartitionFile] = {}
-    check = RowCheck(table)
-    try:
-        for values, batch in _split_by_partition(table, batches if is_copy else check.watch(batches)):
-            if values not in parts:
-                parts[values] = _PartitionFile(folder, table, values)
-            parts[values].add(batch)
-            if sum(part.buffered_bytes for part in parts.values()) >= GROUP_BYTES:
-                max(parts.values(), key=lambda part: part.buffered_bytes).flush()
-        for part in parts.values():
-            part.flush()
-    finally:
-        for part in parts.values():
-            part.close()
-    files = [part.data_file() for part in parts.values()]
-    broken = check.broken()
-    return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
+
+    def __init__(self, folder: str, table: Table, *, is_copy: bool = False) -> None:
+        self._folder = folder
+        self._table = table
+        self._check = None if is_copy else RowCheck(table)
+        self._parts: dict[PartitionValues, _PartitionFile] = {}
+        # Pieces of a partitioned table that are not in a file yet, by partition value.
+        self._pieces: dict[PartitionValues, list[pa.RecordBatch]] = {}
+        self._split_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows, which follow those before in the table's order."""
+        if not batch.num_rows:
+            return
+        if self._check is not None:
+            self._check.add(batch)
+        if not self._table.write.partition_by:
+            self._add_part((), batch, ROW_GROUP_BYTES)
+            return
+        for values, piece in _pieces(self._table, batch):
+            self._pieces.setdefault(values, []).append(piece)
+        self._split_bytes += batch.nbytes
+        if self._split_bytes >= SPLIT_BYTES:
+            self._flush_pieces()
+
+    def close(self) -> list[DataFile]:
+        """Finish the files and describe them for the log."""
+        try:
+            self._flush_pieces()
+            for part in self._parts.values():
+                part.flush()
+        finally:
+            for part in self._parts.values():
+                part.close()
+        files = [part.data_file() for part in self._parts.values()]
+        broken = () if self._check is None else self._check.broken()
+        return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
+
+    def _flush_pieces(self) -> None:
+        """Copy the pieces of each partition into one batch: slices would keep whole batches in memory."""
+        while self._pieces:
+            values, slices = self._pieces.popitem()
+            self._add_part(values, pa.concat_batches(slices), GROUP_BYTES)
+        self._split_bytes = 0
+
+    def _add_part(self, values: PartitionValues, batch: pa.RecordBatch, limit: int) -> None:
+        parts = self._parts
+        if values not in parts:
+            parts[values] = _PartitionFile(self._folder, self._table, values)
+        parts[values].add(batch)
+        if sum(part.buffered_bytes for part in parts.values()) >= limit:
+            max(parts.values(), key=lambda part: part.buffered_bytes).flush()
 
 
-def _split_by_partition(
-    table: Table, batches: Iterable[pa.RecordBatch]
-) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """Yield batches that each belong to one partition value."""
-    if not table.write.partition_by:
-        yield from (((), batch) for batch in batches if batch.num_rows)
-        return
-    pieces: dict[PartitionValues, list[pa.RecordBatch]] = {}
-    buffered_bytes = 0
+def write_files(
+    folder: str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
+) -> list[DataFile]:
+    """Write rows, in the table's order, to new files in a local folder."""
+    writer = TableWriter(folder, table, is_copy=is_copy)
     for batch in batches:
-        for values, piece in _pieces(table, batch):
-            pieces.setdefault(values, []).append(piece)
-        buffered_bytes += batch.nbytes
-        if buffered_bytes >= SPLIT_BYTES:
-            yield from _concatenate(pieces)
-            buffered_bytes = 0
-    yield from _concatenate(pieces)
-
-
-def _concatenate(
-    pieces: dict[PartitionValues, list[pa.RecordBatch]],
-) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """Copy the pieces of each partition into one batch: slices would keep whole batches in memory."""
-    while pieces:
-        values, slices = pieces.popitem()
-        yield values, pa.concat_batches(slices)
+        writer.add(batch)
+    return writer.close()
 
 
 def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:

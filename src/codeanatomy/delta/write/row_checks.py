@@ -60,18 +60,24 @@ class RowCheck:
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pass the batches through and check them on the way."""
         for batch in batches:
-            if len(self._broken) < SAMPLE_ROWS and batch.num_rows:
-                self._pending.append(batch)
-                self._pending_bytes += batch.nbytes
-                if self._pending_bytes >= CHECKED_BYTES:
-                    self._check_pending()
+            self.add(batch)
             yield batch
+        self.broken()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Check a batch, together with others if it is small."""
+        if len(self._broken) < SAMPLE_ROWS and batch.num_rows:
+            self._pending.append(batch)
+            self._pending_bytes += batch.nbytes
+            if self._pending_bytes >= CHECKED_BYTES:
+                self._check_pending()
+
+    def broken(self) -> tuple[BrokenRow, ...]:
+        """Return samples of the rows that violate a rule, after the last batch."""
         self._check_pending()
         if self._database is not None:
             self._database.close()
-
-    def broken(self) -> tuple[BrokenRow, ...]:
-        """Return samples of the rows that violate a rule."""
+            self._database = None
         return tuple(self._broken)
 
     def _check_pending(self) -> None:

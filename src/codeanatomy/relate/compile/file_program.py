@@ -70,14 +70,14 @@ NO_TREE = "no_syntax_tree"
 Lists: TypeAlias = Mapping[str, Columns]
 
 
-def compile_file(file: FileView) -> Program:
-    """Compile a file to its program."""
+def compile_file(file: FileView, failure: str | None = None) -> Program:
+    """Compile a file to its program; `failure` is why one that killed a process before is not compiled."""
     nodes, blocks = file.list(AST, "nodes"), file.list(SYMTABLE, "blocks")
     libcst = {name: columns for name in LIBCST_LISTS if (columns := file.row(LIBCST).get(name)) is not None}
     definitions = file.list(AST, "definitions")
     packed = PackedIds.of_file(file.repo_id, file.path, definitions, libcst, nodes)
-    if not nodes or not blocks:
-        return _failed_program(file, packed, libcst, NO_TREE)
+    if failure is not None or not nodes or not blocks:
+        return _failed_program(file, packed, libcst, failure or NO_TREE)
     tree = Tree(nodes)
     ids = FileIds(packed)
     scopes = build_scopes(tree, blocks)

@@ -1,7 +1,7 @@
 """Explain why a file that was not edited is redone: where its relations lead to, before and now.
 
-    impact_of(refresh, before, now)          # rows of relations_v1, by file
-    # (Impact("app/b.py", "changed"), Impact("app/a.py", "resolved", "app.b.helper", 3))
+    file_impact(group, batches, explained)     # a piece with the reason for each of these files of the chunk
+    # Impact("app/a.py", "resolved", "app.b.helper", 3)
 
     resolved      a name or call without a target has one now: something was added
     lost          its target is gone or no longer known
@@ -13,20 +13,25 @@
     witness       none of these, but a SCIP index or a type checker reports other rows for the file
 
 A file with several reasons gets the first in this list, with the number of its relations.
-Tests: `tests/unit/pipeline/test_refresh_impact.py`.
+Tests: `tests/unit/pipeline/test_impact.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import json
 
 from codeanatomy.arrow import to_python
-from codeanatomy.pipeline.refresh.refresh_state import Refresh, ids_of
-from codeanatomy.plan.changes import FILES, PROGRAM_TABLES, Impact
+from codeanatomy.file_view import TableReads
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.pieces import Piece, Pieces
+from codeanatomy.plan.changes import Impact
+from codeanatomy.relate.relation_rows import RELATIONS
 
 REASONS = ("resolved", "lost", "star_import", "import", "class", "value", "reference")
 IMPORTS = frozenset({"IMPORTS_MODULE", "IMPORTS_NAME", "RE_EXPORTS"})
@@ -46,8 +51,10 @@ COLUMNS = (
     "dst_qname",
     "resolution_method",
 )
-# The columns of relations before that `impact_of` reads.
-COMPARED = ("owner_file_id", "path", *COLUMNS)
+# What is read of the relations that are stored.
+COMPARED: TableReads = dict.fromkeys(COLUMNS, ())
+# Names of the pieces with the stored relations, and with the result.
+BEFORE, IMPACT = "relations_before", "impact"
 
 
 class RelationTarget(NamedTuple):
@@ -64,27 +71,30 @@ Source: TypeAlias = tuple[str, str, str | None, int | None]
 Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
 
 
-def impact_of(
-    refresh: Refresh, before: Mapping[str, pa.Table], now: Mapping[str, pa.Table]
-) -> tuple[Impact, ...]:
-    """Return the reason for each file that is redone: edited files first, then the others by path.
-
-    `before` and `now` have the relations of the files whose relations differ and that were not edited.
-    """
-    impact = [Impact(change.path, change.how) for change in refresh.changes]
-    for owner in before.keys() | now.keys():
-        was, becomes = (_targets(relations.get(owner)) for relations in (before, now))
-        path = (before if owner in before else now)[owner].column("path")[0].as_py()
+def file_impact(
+    group: Group, batches: Mapping[str, Sequence[pa.RecordBatch]], explained: Collection[str]
+) -> Pieces:
+    """Yield the reasons for files of a chunk that were not edited and have other relations now."""
+    before, now = (_by_file(batches.get(name, ()), explained) for name in (BEFORE, RELATIONS))
+    impact = []
+    for file_id in sorted(before.keys() | now.keys()):
+        was, becomes = (_targets(relations.get(file_id)) for relations in (before, now))
+        path = (before if file_id in before else now)[file_id].column("path")[0].as_py()
         impact.append(_impact(path, was, becomes))
-    impact += _by_witnesses(refresh, ids_of(refresh.changes).union(before, now))
-    return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
+    if impact:
+        yield Piece(group.repo_id, group.chunk, "", IMPACT, 0, 1, json.encode(impact))
 
 
-def _by_witnesses(refresh: Refresh, explained: frozenset[str]) -> Iterator[Impact]:
-    """Explain files whose whole-program evidence changed and that have no other reason."""
-    files = sorted(refresh.touched_in(*PROGRAM_TABLES) - explained)
-    rows = refresh.inputs.of_files(FILES, files, ("file_id", "path"))
-    return (Impact(file.column("path")[0].as_py(), "witness") for file in rows.values())
+def _by_file(batches: Sequence[pa.RecordBatch], files: Collection[str]) -> dict[str, pa.Table]:
+    if not batches or not files:
+        return {}
+    rows = pa.Table.from_batches(batches)
+    owners = rows.column("owner_file_id")
+    return {
+        file_id: rows.filter(pc.equal(owners, file_id))
+        for file_id in pc.unique(owners).to_pylist()
+        if file_id in files
+    }
 
 
 def _targets(rows: pa.Table | None) -> Targets:

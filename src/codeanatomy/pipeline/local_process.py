@@ -1,13 +1,13 @@
-"""Run the computations of a refresh in a process with one thread, so that it may fork.
+"""Run the computations of a local build in a process with one thread, so that it may fork.
 
     with Worker() as worker:
-        worker.call(normalize_streams, files, processes)  # a function of a module, run there
+        worker.call(map_groups, ...)                      # a function of a module, run there
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
-whatever has to fork does it there (`pipeline.refresh.processes`).
+whatever has to fork does it there (`pipeline.processes`).
 
-Tests: `tests/unit/pipeline/test_refresh_worker.py`.
+Tests: `tests/unit/pipeline/test_local_process.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Worker:
             if self._process is None:
                 # Not from the folder of the command, where an analysed file may have the name of a module.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", __package__],
+                    [sys.executable, "-P", "-m", __name__],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     start_new_session=True,
@@ -75,7 +75,7 @@ class Worker:
                 answer = pickle.load(cast("IO[bytes]", process.stdout))  # noqa: S301
             # A ValueError: the pipe was closed by `stop` while it was read.
             except (EOFError, OSError, ValueError, pickle.UnpicklingError) as problem:
-                raise StepFailed("the process of the refresh died", "run the command again") from problem
+                raise StepFailed("the local process of the build died", "run the command again") from problem
         if isinstance(answer, Raised):
             raise answer.problem
         made: Made = answer
@@ -115,3 +115,13 @@ def serve() -> None:
             except Exception as problem:  # noqa: BLE001
                 answer = Raised(problem)
             _send(answers, answer)
+
+
+if __name__ == "__main__":
+    # Functions are sent by the name of their module, and this one has another name here.
+    from codeanatomy.pipeline import local_executor  # noqa: F401
+    from codeanatomy.pipeline.local_process import serve as serve_calls
+
+    serve_calls()
+    # The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.
+    os._exit(0)

@@ -4,21 +4,24 @@
 [0, 1, 4, 9, 16, 25]
 
 Fork avoids copying the input, which is large: a solved repository, rows of many files. The parent must be a
-process with one thread, such as the worker of a refresh (`pipeline.refresh.worker`).
+process with one thread, such as the local process of a build (`pipeline.local_process`) or Spark's Python
+worker. A child ends with its parent.
 
 Tests: `tests/unit/pipeline/test_processes.py`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import signal
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from codeanatomy.config import Settings
 from codeanatomy.errors import CodeAnatomyError, StepFailed
@@ -26,13 +29,13 @@ from codeanatomy.errors import CodeAnatomyError, StepFailed
 FORK = get_context("fork")
 # Pieces that are worth a process.
 FEWEST = 3
+PR_SET_PDEATHSIG = 1
 REPORT = "build with --full, and report it as a bug, with the output of codeanatomy doctor"
 Made = TypeVar("Made")
-Given = ParamSpec("Given")
 
 
 def processes_of(settings: Settings) -> int:
-    """Return the number of processes of a refresh: the setting, otherwise the available cores."""
+    """Return the number of local processes: the setting, otherwise the available cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return settings.refresh.processes or cores or 1
 
@@ -45,10 +48,44 @@ def map_in_forks(
     return _fork_workers(work, count, wanted) if wanted > 1 else map(work, range(count))
 
 
-def run_in_fork(work: Callable[Given, Made], *arguments: Given.args, **named: Given.kwargs) -> Made:
-    """Run `work` in a process of its own, so that its memory is freed at once."""
-    [made] = _fork_workers(lambda _: work(*arguments, **named), 1, 1)
-    return made
+def iterate_in_fork(work: Callable[[], Iterable[Made]]) -> Iterator[Made]:
+    """Yield what `work` yields in a process of its own, so that its memory is freed at once.
+
+    >>> list(iterate_in_fork(lambda: iter("abc")))
+    ['a', 'b', 'c']
+    """
+    line, end = FORK.Pipe()
+    child = FORK.Process(target=_serve_items, args=(line, end, work))
+    child.start()
+    end.close()
+    try:
+        while True:
+            is_last, made = _received(line)
+            if is_last:
+                return
+            yield made
+    finally:
+        child.kill()
+        child.join()
+        line.close()
+
+
+def _serve_items(inherited: Connection, end: Connection, work: Callable[[], Iterable[Any]]) -> None:
+    inherited.close()
+    end_with_parent()
+    with _reporting_errors(end):
+        for item in work():
+            end.send((False, item))
+        end.send((True, None))
+    end.close()
+    # Without freeing what the work has made.
+    os._exit(0)
+
+
+def end_with_parent() -> None:
+    """Have this process killed when its parent ends, where the system can do that (Linux)."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _fork_workers(work: Callable[[int], Made], count: int, processes: int) -> Iterator[Made]:
@@ -90,7 +127,7 @@ def _received(line: Connection) -> tuple[bool, Any]:
     try:
         is_last, made = line.recv()
     except (EOFError, ConnectionResetError):
-        raise StepFailed("a process of the refresh died", REPORT) from None
+        raise StepFailed("a process of the build died", REPORT) from None
     if isinstance(made, CodeAnatomyError):
         raise made
     return is_last, made
@@ -100,14 +137,23 @@ def _serve(inherited: Sequence[Connection], end: Connection, work: Callable[[int
     # Open read ends in a child would hide the death of a reader.
     for line in inherited:
         line.close()
+    end_with_parent()
     # The parent's data is not garbage, and a collection would copy the memory pages shared with it.
     gc.disable()
-    try:
+    with _reporting_errors(end):
         while (number := end.recv()) is not None:
             end.send((False, work(number)))
         end.send((True, None))
+    end.close()
+    os._exit(0)
+
+
+@contextmanager
+def _reporting_errors(end: Connection) -> Iterator[None]:
+    """Send an exception of the block to the parent."""
+    try:
+        yield
     except CodeAnatomyError as problem:
         end.send((True, problem))
     except Exception:  # noqa: BLE001
         end.send((True, StepFailed(traceback.format_exc(), REPORT)))
-    end.close()

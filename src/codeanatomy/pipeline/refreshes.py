@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from codeanatomy.lake.manifest import ChangeWindow
-from codeanatomy.pipeline.refresh.file_tables import Inputs
 from codeanatomy.plan.changes import Impact, SourceChange
 
 
@@ -23,13 +20,10 @@ class Refresh:
     # Number of the refresh within the run; refreshes commit to a table in this order.
     number: int
     changes: tuple[SourceChange, ...]
-    inputs: Inputs
     # By table: the files whose rows changed.
     touched: dict[str, frozenset[str]] = field(default_factory=dict)
     # Windows of the change feeds that were read.
     windows: tuple[ChangeWindow, ...] = ()
-    # Diagnostics of the normalize step, until the relate step has added to them.
-    diagnostics: pa.Table | None = None
     # Why files are redone; only the edited ones until the relations of the others are known.
     impact: tuple[Impact, ...] = ()
 

@@ -1,0 +1,65 @@
+"""Divide the files of a repository into chunks by their ids, so that rows about a file meet without a search.
+
+>>> [chunk_name(each, files=130) for each in ("file:-xyz", "file:Fxyz", "file:zxyz")]
+['0000', '0000', '0002']
+
+An id is a hash, so chunks have about equally many files, and every process finds the chunk of a row by
+itself. Chunks are in the order of the ids, which is the order of most tables.
+
+Tests: `tests/unit/pipeline/test_chunks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.node_ids import PREFIXES, file_id
+
+# Files of a chunk, about.
+CHUNK_FILES = 64
+# Characters of an id in the order of texts; two of them number the chunks.
+ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+RANKS = {character: rank for rank, character in enumerate(ALPHABET)}
+START = len(PREFIXES["FILE"]) + 1
+MOST_CHUNKS = len(ALPHABET) ** 2
+
+
+def chunk_count(files: int) -> int:
+    """Return the number of chunks of a repository."""
+    return min(MOST_CHUNKS, max(1, math.ceil(files / CHUNK_FILES)))
+
+
+def chunk_name(of_file: str, files: int) -> str:
+    """Return the chunk of a file in a repository of `files` files."""
+    first, second = of_file[START], of_file[START + 1]
+    rank = RANKS.get(first, 0) * len(ALPHABET) + RANKS.get(second, 0)
+    return f"{rank * chunk_count(files) // MOST_CHUNKS:04d}"
+
+
+def owner_column(table: Table) -> str:
+    """Return the column with the file that a row belongs to."""
+    if table.owner is None:
+        raise ValueError(f"rows of {table.name} have no owner")
+    return table.owner
+
+
+def rows_by_chunk(name: str, rows: pa.RecordBatch, files: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Divide rows of a repository by the chunk of their file; rows of no file have the chunk ''."""
+    owners = rows.column(owner_column(catalog.table(name)))
+    if name == SCIP and owners.null_count:
+        # A document of a file that the repository lacks belongs to the file it would be.
+        cells = zip(*(rows.column(each).to_pylist() for each in ("repo_id", "path", "file_id")), strict=True)
+        owners = pa.array([own or file_id(repo_id, path) for repo_id, path, own in cells], pa.string())
+    encoded = owners.dictionary_encode()
+    names = [chunk_name(owner, files) for owner in encoded.dictionary.to_pylist()]
+    chunks = pa.array([*names, ""]).take(pc.fill_null(encoded.indices, len(names)))
+    present = pc.unique(chunks).to_pylist()
+    for chunk in present:
+        yield chunk, rows if len(present) == 1 else rows.filter(pc.equal(chunks, chunk))

@@ -1,0 +1,118 @@
+"""What a build needs of the engine that runs it: map over tasks and groups of pieces, read tables, write them.
+
+    views  = executor.map_tasks("extract", tasks, first_pass)               # one call per task
+    solved = executor.map_groups("relate", [views], names, "repo_id", solve)     # one group per repository
+    graph  = executor.map_groups("graph", [views, solved], names, "chunk", second_pass)
+    executor.collect(graph, COUNTS)                                         # small results, on the driver
+
+The functions that are mapped are the same for all executors, and so are their rows (`pipeline.first_pass`,
+`pipeline.solve`, `pipeline.second_pass`). `pipeline.spark_executor` does everything on any lake;
+`pipeline.local_executor` serves small builds of local lakes, where starting a JVM would take longer than the
+work. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Committed
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.file_view import TableReads
+from codeanatomy.pipeline.pieces import Piece, Pieces
+
+# Pieces that an executor holds: a frame, or a list in another process.
+Held: TypeAlias = Any
+# What pieces are grouped by: files that are worked on together, or a whole repository.
+GroupBy: TypeAlias = Literal["chunk", "repo_id"]
+
+
+class Group(NamedTuple):
+    """Pieces of a chunk of files, or of a repository."""
+
+    repo_id: str
+    chunk: str
+    pieces: Iterable[Piece]
+
+
+TaskWork: TypeAlias = Callable[[bytes], Pieces]
+GroupWork: TypeAlias = Callable[[Iterator[Group]], Pieces]
+
+
+class StoredRows(Struct, frozen=True):
+    """Rows of a table at the version that the run has pinned."""
+
+    table: str
+    repo_id: str
+    # Files whose rows are read; None: all files, and rows of no file.
+    owners: tuple[str, ...] | None
+    reads: TableReads
+    # Name of the pieces.
+    name: str
+    # Only rows that belong to no file.
+    is_unowned: bool = False
+
+
+class TableWrite(Struct, frozen=True):
+    """A table whose rows are pieces that have to be put in its order."""
+
+    table: Table
+    folder: str
+    # Name of the pieces.
+    name: str
+    # Columns with one value for all rows that are not in the pieces.
+    constants: Mapping[str, str] = {}
+    # Whether the rows are those of another table in another order.
+    is_copy: bool = False
+
+
+class Executor(Protocol):
+    """An engine that runs the passes of a build."""
+
+    # Shown by `plan` and recorded with the run.
+    name: str
+
+    def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> Held:
+        """Run `work` on each task; `total` files are reported as the goal."""
+
+    def map_groups(
+        self, step: str, held: Sequence[Held], names: Collection[str], by: GroupBy, work: GroupWork
+    ) -> Held:
+        """Run `work` on the groups of pieces of some names; each group is in one call, which may get more."""
+
+    def stored(self, rows: Sequence[StoredRows]) -> Held:
+        """Read rows of pinned tables as pieces, in chunks of files."""
+
+    def collect(self, held: Held, *names: str) -> list[Piece]:
+        """Return the pieces of these names, which are small and few."""
+
+    def write_files(self, held: Sequence[Held], writes: Sequence[TableWrite]) -> dict[str, list[DataFile]]:
+        """Write the rows of tables in their order to data files of a local lake."""
+
+    def commit_rows(
+        self, held: Sequence[Held], write: TableWrite, owners: Sequence[str], by: str, commit: Commit
+    ) -> Committed:
+        """Replace the rows of owners, or append without owners, in a table that only Spark can write."""
+
+    def release(self, held: Held) -> None:
+        """Free what is held."""
+
+
+def groups_of(pieces: Iterable[Piece], by: GroupBy) -> Iterator[Group]:
+    """Yield the groups of pieces that are ordered by repository and chunk."""
+    if by == "repo_id":
+        for repo_id, members in groupby(pieces, key=lambda piece: piece.repo_id):
+            yield Group(repo_id, "", members)
+    else:
+        for (repo_id, chunk), members in groupby(pieces, key=lambda piece: (piece.repo_id, piece.chunk)):
+            yield Group(repo_id, chunk, members)
+
+
+def piece_order(piece: Piece) -> tuple[str, str, str, str, int]:
+    """Return the order of pieces within a call."""
+    return piece.repo_id, piece.chunk, piece.name, piece.key, piece.part

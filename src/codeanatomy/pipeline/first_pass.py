@@ -1,0 +1,159 @@
+"""Pass one over files: extract, normalize and compile a file where it is read.
+
+    work = FirstPass(options, frozenset({"requests"}), frozenset({"requests"}), graph_reads, sink)
+    work(task)                       # pieces: views for pass two, programs for the solve, data files, counts
+    StoredFirstPass(work)(groups)    # the same from rows of pinned tables, for files that need no extraction
+
+The extractors leave Python lists, and the rules of normalize and the compiler of relate read them as they are
+(`file_view.fresh_view`): no table is written and read in between. All of it runs in the child process of
+`extract.worker`: a file that crashes it or takes too long loses the step in which that happens, no more.
+
+Tests: `tests/unit/pipeline/test_first_pass.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+import pyarrow as pa
+from msgspec import Struct, msgpack
+
+from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.evidence import Problem
+from codeanatomy.extract.extractors import EXTRACTORS
+from codeanatomy.extract.file_rows import FILE, FileRows
+from codeanatomy.extract.worker import ChunkResult, Task, extract_task
+from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
+from codeanatomy.normalize.rules import FILE_TABLES, file_rows
+from codeanatomy.normalize.rules import READS as NORMALIZE_READS
+from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut
+from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.plan.changes import FILES, PROGRAM_TABLES
+from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
+from codeanatomy.relate.compile.file_program import compile_file
+
+PROGRAM_SCHEMA = pa.schema(
+    {"file_id": pa.string(), "path": pa.string(), "program": pa.binary(), "rows_digest": pa.string()}
+)
+# Rows by table.
+Tables: TypeAlias = Mapping[str, pa.RecordBatch]
+
+
+class FirstPass(Struct, frozen=True):
+    """What pass one does with a file after the extractors."""
+
+    options: ExtractOptions
+    # Repositories whose files are normalized here, and those whose files are compiled.
+    normalized: frozenset[str]
+    compiled: frozenset[str]
+    # What pass two reads of the tables that are made or read here.
+    passed: Reads
+    # Number of files of each repository.
+    file_counts: Mapping[str, int]
+    sink: Sink
+
+    def __call__(self, encoded: bytes) -> Pieces:
+        """Work on the files of a task."""
+        task = msgpack.decode(encoded, type=Task)
+        sink = self.sink.open()
+        for packed in extract_task(task, EXTRACTORS, self.options, self.work_on_chunk):
+            repo_id, first = packed.repo_id, packed.first_file_id
+            for name, stream in packed.streams.items():
+                for batch in unpack_rows(stream):
+                    if name in PROGRAM_TABLES:
+                        yield from self._tool_rows(repo_id, name, batch)
+                    else:
+                        yield from sink.add(repo_id, first, name, batch)
+            for chunk, name, data in packed.pieces:
+                yield from cut(repo_id, chunk, name, data, first)
+            yield counts_piece(packed.counts)
+        yield from sink.close()
+
+    def work_on_chunk(
+        self,
+        files: Sequence[FileRows],
+        extracted: Tables,
+        failed: Mapping[int, Problem],
+        enter: Callable[[int], None],
+    ) -> ChunkResult:
+        """Normalize and compile the files of a chunk; `failed` are those that have killed a process here."""
+        listed = [(number, rows) for number, rows in enumerate(files) if rows.get(FILES) is not None]
+        views = [fresh_view(rows) for _, rows in listed]
+        problems = {place: failed[number] for place, (number, _) in enumerate(listed) if number in failed}
+        made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
+        own = {name: rows for name, rows in extracted.items() if name not in PROGRAM_TABLES}
+        repo_id = files[0][FILE]["repo_id"] if files else ""
+        return ChunkResult(made.tables, [*self.passed_pieces(repo_id, own), *made.pieces])
+
+    def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
+        """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
+        for chunk, members in rows_by_chunk(name, rows, self.file_counts[repo_id]):
+            yield from cut(repo_id, chunk, name, pack_rows(members), uuid4().hex)
+
+    def work_on_views(
+        self,
+        views: Sequence[FileView],
+        failed: Mapping[int, Problem] = {},
+        enter: Callable[[int], None] = lambda _: None,
+    ) -> ChunkResult:
+        """Normalize and compile files of one repository."""
+        normalized: dict[str, list[pa.RecordBatch]] = {}
+        programs: dict[str, list[dict[str, Any]]] = {}
+        for place, view in enumerate(views):
+            enter(place)
+            problem = failed.get(place)
+            if view.repo_id in self.normalized:
+                for name, rows in file_rows(view, problem.message if problem else None).items():
+                    if rows.num_rows:
+                        normalized.setdefault(name, []).append(rows)
+            if view.repo_id in self.compiled and view.row("libcst_files_v1"):
+                program = compile_file(view, problem.error_type if problem else None)
+                chunk = chunk_name(view.file_id, self.file_counts[view.repo_id])
+                programs.setdefault(chunk, []).append(
+                    {"file_id": view.file_id, "path": view.path, "program": msgpack.encode(program)}
+                )
+        tables = {name: pa.concat_batches(normalized[name]) for name in FILE_TABLES if name in normalized}
+        pieces = list(self.passed_pieces(views[0].repo_id, tables)) if views else []
+        pieces += [
+            (chunk, PROGRAM, pack_rows(pa.RecordBatch.from_pylist(rows, PROGRAM_SCHEMA)))
+            for chunk, rows in programs.items()
+        ]
+        return ChunkResult(tables, pieces)
+
+    def passed_pieces(self, repo_id: str, tables: Tables) -> Iterator[tuple[str, str, bytes]]:
+        """Pack what pass two reads of rows, by chunk and table."""
+        for name, rows in tables.items():
+            if name in self.passed and rows.num_rows:
+                projected = project(name, rows, self.passed[name])
+                for chunk, members in rows_by_chunk(name, projected, self.file_counts[repo_id]):
+                    yield chunk, name, pack_rows(members)
+
+
+class StoredFirstPass(Struct, frozen=True):
+    """Pass one over files whose evidence is read from pinned tables."""
+
+    work: FirstPass
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Work on chunks of files."""
+        sink, reads = self.work.sink.open(), union_reads(NORMALIZE_READS, COMPILE_READS)
+        for group in groups:
+            batches = batches_of(group.pieces)
+            views = load_views(batches, reads)
+            made = self.work.work_on_views([views[file_id] for file_id in sorted(views)])
+            for name, rows in made.tables.items():
+                yield from sink.add(group.repo_id, group.chunk, name, rows)
+            for name, parts in batches.items():
+                for rows in parts:
+                    for chunk, _, data in self.work.passed_pieces(group.repo_id, {name: rows}):
+                        yield from cut(group.repo_id, chunk, name, data, uuid4().hex)
+            for chunk, name, data in made.pieces:
+                yield from cut(group.repo_id, chunk, name, data, uuid4().hex)
+            counts = {name: rows.num_rows for name, rows in made.tables.items()}
+            yield counts_piece({group.repo_id: counts})
+        yield from sink.close()

@@ -1,0 +1,190 @@
+"""Run the passes of a small build on processes of this machine, for a lake in a local folder.
+
+    executor = LocalExecutor(run, worker, processes=2)
+    views = executor.map_tasks("extract", tasks, first_pass, total=3)
+
+Pieces stay in the worker process (`pipeline.local_process`), which forks to use several cores; the process of
+the command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
+for builds that are small (`pipeline.engines`). Tests: `tests/unit/pipeline/test_executors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import count
+from uuid import uuid4
+
+from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.events import Committed
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.errors import NeedsSpark
+from codeanatomy.file_view import project
+from codeanatomy.pipeline.chunks import rows_by_chunk
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.executor import (
+    Group,
+    GroupBy,
+    GroupWork,
+    StoredRows,
+    TableWrite,
+    TaskWork,
+    groups_of,
+    piece_order,
+)
+from codeanatomy.pipeline.local_process import Worker
+from codeanatomy.pipeline.pieces import Piece, cut
+from codeanatomy.pipeline.processes import map_in_forks
+from codeanatomy.pipeline.sorted_tables import complete_rows, in_order, sort_keys
+from codeanatomy.pipeline.stored_rows import read_stored
+
+LocalHeld = int
+# In the worker process: the pieces that are held.
+HELD: dict[LocalHeld, list[Piece]] = {}
+
+
+class LocalExecutor:
+    """Local processes that run the passes of a build."""
+
+    name = "local"
+
+    def __init__(self, run: Run, worker: Worker, processes: int) -> None:
+        self._run = run
+        self._worker = worker
+        self._processes = processes
+        self._numbers = count()
+
+    def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> LocalHeld:
+        """Run `work` on each task."""
+        held = next(self._numbers)
+        self._worker.call(hold_tasks, held, tasks, work, self._processes)
+        self._run.progress.update(step, f"{total:,}/{total:,} files", last=True)
+        return held
+
+    def map_groups(
+        self, step: str, held: Sequence[LocalHeld], names: Collection[str], by: GroupBy, work: GroupWork
+    ) -> LocalHeld:
+        """Run `work` on groups of pieces of some names."""
+        made = next(self._numbers)
+        self._worker.call(hold_groups, made, held, names, by, work, self._processes)
+        return made
+
+    def stored(self, rows: Sequence[StoredRows]) -> LocalHeld:
+        """Read rows of pinned tables as pieces."""
+        held = next(self._numbers)
+        pieces = [piece for each in rows for piece in self._stored(each)]
+        self._worker.call(hold, held, pieces)
+        return held
+
+    def _stored(self, wanted: StoredRows) -> Iterator[Piece]:
+        files = self._run.file_count(wanted.repo_id)
+        for batch in read_stored(self._run, wanted).to_batches():
+            for chunk, rows in rows_by_chunk(wanted.table, batch, files):
+                data = pack_rows(project(wanted.table, rows, wanted.reads))
+                yield from cut(wanted.repo_id, chunk, wanted.name, data, uuid4().hex)
+
+    def collect(self, held: LocalHeld, *names: str) -> list[Piece]:
+        """Return the pieces of these names."""
+        return self._worker.call(pieces_named, held, names)
+
+    def write_files(
+        self, held: Sequence[LocalHeld], writes: Sequence[TableWrite]
+    ) -> dict[str, list[DataFile]]:
+        """Write the rows of tables in their order to data files."""
+        files = self._worker.call(write_tables, held, writes, self._processes)
+        return {write.table.name: made for write, made in zip(writes, files, strict=True)}
+
+    def commit_rows(
+        self, held: Sequence[LocalHeld], write: TableWrite, owners: Sequence[str], by: str, commit: Commit
+    ) -> Committed:
+        """Refuse: only Spark writes to such tables."""
+        raise NeedsSpark(f"{write.table.name} can only be written by Spark", "build with --engine spark")
+
+    def release(self, held: LocalHeld) -> None:
+        """Free the pieces."""
+        self._worker.call(drop, held)
+
+
+def hold(held: LocalHeld, pieces: list[Piece]) -> None:
+    """Keep pieces, in the worker process."""
+    HELD[held] = pieces
+
+
+def drop(held: LocalHeld) -> None:
+    """Forget pieces."""
+    HELD.pop(held, None)
+
+
+def pieces_named(held: LocalHeld, names: Collection[str]) -> list[Piece]:
+    """Return the pieces of some names."""
+    return [piece for piece in HELD[held] if piece.name in names]
+
+
+def hold_tasks(held: LocalHeld, tasks: Sequence[bytes], work: TaskWork, processes: int) -> None:
+    """Run tasks, in forks if there are several, and keep their pieces."""
+    hold(held, _mapped(lambda number: list(work(tasks[number])), len(tasks), processes))
+
+
+def hold_groups(
+    made: LocalHeld,
+    held: Sequence[LocalHeld],
+    names: Collection[str],
+    by: GroupBy,
+    work: GroupWork,
+    processes: int,
+) -> None:
+    """Run work on groups of pieces, in forks if there are several, and keep the pieces."""
+    pieces = sorted((piece for each in held for piece in pieces_named(each, names)), key=piece_order)
+    groups = [Group(repo_id, chunk, list(members)) for repo_id, chunk, members in groups_of(pieces, by)]
+    shares = _shares(groups, processes) if by == "chunk" else [[group] for group in _largest_first(groups)]
+    hold(made, _mapped(lambda number: list(work(iter(shares[number]))), len(shares), processes))
+
+
+def _mapped(work: Callable[[int], list[Piece]], number: int, processes: int) -> list[Piece]:
+    return [piece for made in map_in_forks(work, number, processes, fewest=1) for piece in made]
+
+
+def _size(group: Group) -> int:
+    return sum(len(piece.data) for piece in group.pieces)
+
+
+def _largest_first(groups: Iterable[Group]) -> list[Group]:
+    return sorted(groups, key=lambda group: (-_size(group), group.repo_id))
+
+
+def _shares(groups: Sequence[Group], number: int) -> list[list[Group]]:
+    """Divide groups, in their order, into shares of about equal size."""
+    shares: list[list[Group]] = [[] for _ in range(number)]
+    total, done = sum(map(_size, groups)) or 1, 0
+    for group in groups:
+        shares[min(done * number // total, number - 1)].append(group)
+        done += _size(group)
+    return [share for share in shares if share]
+
+
+def write_tables(
+    held: Sequence[LocalHeld], writes: Sequence[TableWrite], processes: int
+) -> list[list[DataFile]]:
+    """Write the rows of tables, in forks if there are several, the largest first."""
+    pieces: dict[str, list[Piece]] = {}
+    for each in held:
+        for piece in HELD[each]:
+            pieces.setdefault(piece.name, []).append(piece)
+
+    def write(number: int) -> tuple[int, list[DataFile]]:
+        table_write = writes[order[number]]
+        batches = (rows for piece in pieces.get(table_write.name, ()) for rows in unpack_rows(piece.data))
+        rows = complete_rows(table_write, batches)
+        ordered = in_order(sort_keys(table_write.table), rows)
+        made = write_files(table_write.folder, table_write.table, ordered, is_copy=table_write.is_copy)
+        return order[number], made
+
+    sizes = [sum(len(piece.data) for piece in pieces.get(write.name, ())) for write in writes]
+    order = sorted(range(len(writes)), key=lambda number: -sizes[number])
+    made = dict(map_in_forks(write, len(writes), processes if sum(sizes) > FEW_BYTES else 1))
+    return [made[number] for number in range(len(writes))]
+
+
+# Bytes of pieces that are written by one process: a fork takes longer.
+FEW_BYTES = 512 * 1024

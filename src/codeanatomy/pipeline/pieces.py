@@ -1,0 +1,151 @@
+"""Carry rows from one pass of a build to the next, in pieces of a few megabytes.
+
+    repo_id   chunk           key             name            part  parts  data
+    requests  file:-0aB...    file:-0aB...    ast_files_v1    0     1      <Arrow stream: rows of its files>
+    requests  file:-0aB...    file:-0aB...    program         0     1      <Arrow stream: their programs>
+    requests                                  counts          0     1      {"ast_files_v1": 18, ...}
+
+A chunk is a group of files that a pass works on together; all pieces of a chunk meet in one call. `name` is
+the table of the rows, or one of the other contents below. A stream longer than `PIECE_BYTES` is cut into
+parts, so no value that an executor carries depends on the size of a file. `key` orders the pieces of a table:
+
+>>> [piece.part for piece in cut("requests", "file:a", "program", bytes(9 * MB))]
+[0, 1, 2]
+>>> [(name, len(data)) for name, data in joined(cut("requests", "file:a", "program", bytes(9 * MB)))]
+[('program', 9437184)]
+
+Tests: `tests/unit/pipeline/test_pieces.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+from msgspec import json
+
+from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.delta.log.entries import DataFile
+
+MB = 1024 * 1024
+PIECE_BYTES = 4 * MB
+# Rows of a piece of a flat table: about two megabytes.
+PIECE_ROWS = 64 * 1024
+
+# Contents of pieces that are no rows of a table.
+PROGRAM, COUNTS, DATA_FILE, REDONE = "program", "counts", "data_file", "redone"
+# Before the name of a table: its rows, where a task does not write them itself.
+ROWS = "rows "
+# Definition keys of files, and the first eight bytes of each.
+KEYS, KEY_NUMBERS = "definition_keys", "key_numbers"
+
+# By repository: rows by table, and other counters.
+Counts: TypeAlias = dict[str, dict[str, int]]
+
+
+class Piece(NamedTuple):
+    """A part of the rows, or of another result, of a chunk of files."""
+
+    repo_id: str
+    # Empty for results of a repository or of a task.
+    chunk: str
+    key: str
+    name: str
+    part: int
+    parts: int
+    data: bytes
+
+
+SCHEMA = pa.schema(
+    {
+        "repo_id": pa.string(),
+        "chunk": pa.string(),
+        "key": pa.string(),
+        "name": pa.string(),
+        "part": pa.int32(),
+        "parts": pa.int32(),
+        "data": pa.binary(),
+    }
+)
+DDL = "repo_id string, chunk string, key string, name string, part int, parts int, data binary"
+Pieces: TypeAlias = Iterator[Piece]
+
+
+def cut(repo_id: str, chunk: str, name: str, data: bytes, key: str | None = None) -> Pieces:
+    """Yield the pieces of a stream."""
+    parts = max(1, -(-len(data) // PIECE_BYTES))
+    for part in range(parts):
+        piece = data[part * PIECE_BYTES : (part + 1) * PIECE_BYTES] if parts > 1 else data
+        yield Piece(repo_id, chunk, chunk if key is None else key, name, part, parts, piece)
+
+
+def row_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch, key: str | None = None) -> Pieces:
+    """Yield rows of a flat table as streams that can be read one by one, numbered in their keys."""
+    for number, start in enumerate(range(0, rows.num_rows, PIECE_ROWS)):
+        data = pack_rows(rows.slice(start, PIECE_ROWS))
+        yield Piece(repo_id, chunk, f"{chunk if key is None else key}\t{number:06d}", name, 0, 1, data)
+
+
+def joined(pieces: Iterable[Piece]) -> Iterator[tuple[str, bytes]]:
+    """Yield name and whole stream of pieces of one chunk; the parts of a stream follow each other."""
+    parts: list[bytes] = []
+    for piece in pieces:
+        if piece.parts == 1:
+            yield piece.name, piece.data
+            continue
+        parts.append(piece.data)
+        if len(parts) == piece.parts:
+            yield piece.name, b"".join(parts)
+            parts = []
+
+
+def batches_of(pieces: Iterable[Piece]) -> dict[str, list[pa.RecordBatch]]:
+    """Return the rows in pieces of one chunk, by table."""
+    batches: dict[str, list[pa.RecordBatch]] = {}
+    for name, data in joined(pieces):
+        batches.setdefault(name, []).extend(unpack_rows(data))
+    return batches
+
+
+def counts_piece(counts: Mapping[str, Mapping[str, int]]) -> Piece:
+    """Return the counts of a task: rows by table, failures by extractor, and others."""
+    return Piece("", "", "", COUNTS, 0, 1, json.encode(counts))
+
+
+def sum_counts(pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
+    """Add up the counts of tasks, by repository."""
+    totals: dict[str, Counter[str]] = {}
+    for piece in pieces:
+        for repo_id, counts in json.decode(piece.data, type=Counts).items():
+            totals.setdefault(repo_id, Counter()).update(counts)
+    return totals
+
+
+def file_piece(table: str, file: DataFile) -> Piece:
+    """Return the description of a data file that was written, for the commit of its table."""
+    return Piece("", "", table, DATA_FILE, 0, 1, json.encode(file))
+
+
+def data_files(pieces: Iterable[Piece]) -> dict[str, list[DataFile]]:
+    """Return the data files that tasks have written, by table."""
+    files: dict[str, list[DataFile]] = {}
+    for piece in pieces:
+        files.setdefault(piece.key, []).append(json.decode(piece.data, type=DataFile))
+    return files
+
+
+def to_batch(pieces: Iterable[Piece]) -> pa.RecordBatch:
+    """Return pieces as rows of a frame."""
+    columns = list(zip(*pieces, strict=True)) or [()] * len(SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+
+
+def in_batches(batches: Iterable[pa.RecordBatch]) -> Pieces:
+    """Yield the pieces in rows of a frame."""
+    for batch in batches:
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield Piece(*row)

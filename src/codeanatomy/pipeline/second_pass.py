@@ -1,0 +1,193 @@
+"""Pass two over files: graph rows from what pass one has read of a file and from its relations.
+
+    work = SecondPass(frozenset(), frozenset({"requests"}), "default", sink)
+    work(groups)                  # pieces: rows of nodes, edges and properties, counts, definition keys
+    MergeShared()(groups)         # a group per repository: rows that belong to no single file
+
+Where a repository has a SCIP index, its files are normalized here too, because documents of the index are
+evidence, and the index is made beside pass one. Tests: `tests/unit/pipeline/test_second_pass.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct, msgpack, structs
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.kinds import Profile
+from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
+from codeanatomy.file_view import FileView, Reads, load_views, union_reads
+from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpack_shared_rows
+from codeanatomy.graph.reads import reads as graph_reads
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
+from codeanatomy.graph.rows import file_rows as graph_rows
+from codeanatomy.normalize.rules import READS as NORMALIZE_READS
+from codeanatomy.normalize.rules import file_rows as normalize_rows
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.impact import BEFORE, file_impact
+from codeanatomy.pipeline.key_collisions import pack_keys, pack_numbers
+from codeanatomy.pipeline.pieces import (
+    KEY_NUMBERS,
+    KEYS,
+    REDONE,
+    Piece,
+    Pieces,
+    batches_of,
+    counts_piece,
+    row_pieces,
+)
+from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.plan.changes import FILES
+
+# Copies of the edges in another order.
+COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
+# Before the name of a table: pieces with its stored rows.
+STORED = "stored "
+
+
+class SecondPass(Struct, frozen=True):
+    """What pass two does with a file."""
+
+    # Repositories whose files are normalized here, and those whose graph is made.
+    normalized: frozenset[str]
+    graphed: frozenset[str]
+    profile: Profile
+    sink: Sink
+    # Files that were not edited and have other relations than before.
+    explained: frozenset[str] = frozenset()
+
+    @property
+    def reads(self) -> Reads:
+        """What is read of the files."""
+        graph = graph_reads(self.profile)
+        return union_reads(graph, NORMALIZE_READS) if self.normalized else graph
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Work on chunks of files."""
+        # No rule makes cycles, and looking for them among millions of values takes long.
+        gc.disable()
+        try:
+            sink = self.sink.open()
+            for group in groups:
+                batches = batches_of(group.pieces)
+                yield from file_impact(group, batches, self.explained)
+                views = load_views(
+                    {name: rows for name, rows in batches.items() if name != BEFORE}, self.reads
+                )
+                files = [views[file_id] for file_id in sorted(views)]
+                if group.repo_id in self.normalized:
+                    made = normalized_tables(files)
+                    yield from self._normalized(group, made, sink)
+                    # Diagnostics of relate are there already.
+                    rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
+                    files = with_tables(files, load_views(rows, self.reads))
+                if group.repo_id in self.graphed:
+                    yield from self._graphed(group, files)
+            yield from sink.close()
+        finally:
+            gc.enable()
+
+    def _normalized(self, group: Group, made: Mapping[str, pa.RecordBatch], sink: OpenSink) -> Pieces:
+        for name, rows in made.items():
+            yield from sink.add(group.repo_id, group.chunk, name, rows)
+        yield counts_piece({group.repo_id: {name: rows.num_rows for name, rows in made.items()}})
+
+    def _graphed(self, group: Group, files: Sequence[FileView]) -> Pieces:
+        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, PROPS, PROPS_MAP, SHARED)}
+        counts: Counter[str] = Counter()
+        keys: list[tuple[str, Mapping[str, str]]] = []
+        for view in files:
+            if not view.row(FILES) or view.row(FILES)["skipped_reason"] in DELIBERATE_SKIPS:
+                continue
+            made = graph_rows(view, self.profile)
+            tables = {**made.tables, SHARED: shared_row(view, made.shared)}
+            for name, rows in tables.items():
+                counts[name] += rows.num_rows
+                if name in parts:
+                    parts[name].append(rows)
+            # The order of the edges is that of paths.
+            yield from row_pieces(group.repo_id, group.chunk, EDGES, tables[EDGES], view.path)
+            counts["graph_files"] += 1
+            keys.append((view.path, made.keys))
+        yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(group.repo_id, keys))
+        yield Piece(group.repo_id, group.chunk, "", KEY_NUMBERS, 0, 1, pack_numbers(keys))
+        for name, batches in parts.items():
+            if batches:
+                yield from row_pieces(group.repo_id, group.chunk, name, pa.concat_batches(batches))
+        yield counts_piece({group.repo_id: with_copies(counts)})
+
+
+def normalized_tables(files: Sequence[FileView]) -> dict[str, pa.RecordBatch]:
+    """Normalize files: their rows, by table."""
+    tables: dict[str, list[pa.RecordBatch]] = {}
+    for view in files:
+        for name, rows in normalize_rows(view).items():
+            tables.setdefault(name, []).append(rows)
+    return {name: pa.concat_batches(batches) for name, batches in tables.items()}
+
+
+def with_tables(files: Sequence[FileView], added: Mapping[str, FileView]) -> list[FileView]:
+    """Return files with further tables."""
+    nothing: Mapping[str, object] = {}
+    return [
+        structs.replace(
+            view,
+            tables={**view.tables, **(added[view.file_id].tables if view.file_id in added else nothing)},
+        )
+        for view in files
+    ]
+
+
+def with_copies(counts: Mapping[str, int]) -> dict[str, int]:
+    """Add the counts of copies."""
+    return {**counts, **{copy: counts.get(name, 0) for copy, name in COPIES.items()}}
+
+
+class MergeShared(Struct, frozen=True):
+    """Merge what the files of repositories contribute to nodes, edges and properties of no file."""
+
+    # Files whose stored contribution is replaced; None: nothing is stored.
+    replaced: frozenset[str] | None = None
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Merge repositories; after an edit only the tables whose rows differ from the stored ones."""
+        for group in groups:
+            batches = batches_of(group.pieces)
+            kept = [self._kept(rows) for rows in batches.get(STORED + SHARED, ())]
+            contributions = [*batches.get(SHARED, ()), *kept]
+            merged = merge_shared_rows(part for rows in contributions for part in unpack_shared_rows(rows))
+            if self.replaced is not None:
+                merged = {name: rows for name, rows in merged.items() if _differ(name, rows, batches)}
+            for name, rows in merged.items():
+                # Without a file: before the rows of all files.
+                yield from row_pieces(group.repo_id, "", name, rows, "")
+            changed = msgpack.encode(sorted(merged))
+            yield Piece(group.repo_id, "", "", REDONE, 0, 1, changed)
+            counts = {name: rows.num_rows for name, rows in merged.items()}
+            yield counts_piece({group.repo_id: with_copies(counts)})
+
+    def _kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        replaced = pa.array(sorted(self.replaced or ()), pa.string())
+        return rows.filter(pc.invert(pc.is_in(rows.column("file_id"), value_set=replaced)))
+
+
+def _differ(name: str, rows: pa.RecordBatch, batches: Mapping[str, Sequence[pa.RecordBatch]]) -> bool:
+    """Return whether rows of no file differ from the stored ones."""
+    schema = arrow_schema(catalog.table(name))
+    now = pa.Table.from_batches([rows]).select(schema.names).cast(schema)
+    before = [part.select(schema.names) for part in batches.get(STORED + name, ())]
+    return not are_same(name, now, pa.Table.from_batches(before, schema))
+
+
+def are_same(name: str, one: pa.Table, other: pa.Table) -> bool:
+    """Return whether two tables have the same rows, in whatever order."""
+    if one.num_rows != other.num_rows:
+        return False
+    keys = [(key, "ascending") for key in catalog.table(name).primary_key]
+    return bool(one.sort_by(keys).to_pylist() == other.sort_by(keys).to_pylist())

@@ -1,0 +1,60 @@
+"""Take the rows that a task makes: write them to data files at once, or pass them on as pieces.
+
+    sink = Sink({"ast_files_v1": "/lake/extract/ast_files_v1"}).open()
+    yield from sink.add("requests", "file:-0aB...", "ast_files_v1", batch)     # nothing: written to a file
+    yield from sink.add("requests", "file:-0aB...", "cpg_edges", batch)        # pieces
+    yield from sink.close()                                                    # what was written
+
+A task works on files in the order of the tables, so a table that is ordered by repository and file needs no
+exchange and no sort: every task writes one data file of it. Files of a task that fails or is repeated are in
+no log, so nobody reads them, and `vacuum` removes them. Tests: `tests/unit/pipeline/test_sinks.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from uuid import uuid4
+
+import pyarrow as pa
+from msgspec import Struct
+
+from codeanatomy import catalog
+from codeanatomy.arrow import pack_rows
+from codeanatomy.delta.write.data_files import TableWriter
+from codeanatomy.pipeline.pieces import ROWS, Piece, cut, file_piece
+
+
+class Sink(Struct, frozen=True):
+    """The tables whose rows are written where they are made."""
+
+    # By table, the local folder of its data files. Rows of other tables are passed on.
+    folders: Mapping[str, str] = {}
+
+    def open(self) -> OpenSink:
+        """Return a sink for the rows of one task."""
+        return OpenSink(self.folders)
+
+
+class OpenSink:
+    """The data files that a task is writing."""
+
+    def __init__(self, folders: Mapping[str, str]) -> None:
+        self._folders = folders
+        self._writers: dict[str, TableWriter] = {}
+
+    def add(self, repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Iterator[Piece]:
+        """Write rows of a chunk of files, or yield them as pieces."""
+        if not rows.num_rows:
+            return
+        if name not in self._folders:
+            yield from cut(repo_id, chunk, ROWS + name, pack_rows(rows), uuid4().hex)
+            return
+        if name not in self._writers:
+            self._writers[name] = TableWriter(self._folders[name], catalog.table(name))
+        self._writers[name].add(rows)
+
+    def close(self) -> Iterator[Piece]:
+        """Finish the data files and describe them."""
+        for name, writer in self._writers.items():
+            for file in writer.close():
+                yield file_piece(name, file)

@@ -1,0 +1,243 @@
+"""Solve repositories from the programs of their files, and emit the relations of each file.
+
+    work = Solve({"requests": SolveScope()}, sink, processes=2)
+    work(groups)       # pieces: relations for pass two, data files, counts, files with other relations
+
+A repository is solved in one process, because what a name or a value means may depend on any of its files.
+The relations are then emitted by several processes that are forked from the solved state, chunk by chunk. So
+in a cluster a repository is solved where its programs are brought together, and repositories side by side,
+the largest first.
+
+After an edit the whole repository is solved again, over the stored programs of the files that stay. A digest
+of each file's rows then shows which files have other relations than before: no rule decides beforehand what a
+change can reach, so none can be wrong. Tests: `tests/unit/pipeline/test_solve.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from msgspec import Struct, msgpack
+
+from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.extract.type_checker_files import TYPES
+from codeanatomy.file_view import FileView, load_views
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined
+from codeanatomy.pipeline.processes import iterate_in_fork, map_in_forks
+from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
+from codeanatomy.relate.program import Program
+from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, SolvedRepository, program_row
+
+
+class SolveScope(Struct, frozen=True):
+    """What is known of the files of a repository before it is solved."""
+
+    # Files that are gone, or whose stored program is replaced.
+    replaced: frozenset[str] = frozenset()
+    # Files whose rows are needed even if they are the same; None: of all files.
+    wanted: frozenset[str] | None = None
+    # Files whose diagnostics are written again even if their relations are the same.
+    normalized: frozenset[str] = frozenset()
+
+
+class FileOutcome(Struct, frozen=True, array_like=True):
+    """A file that is emitted: whether its relations differ from the stored ones."""
+
+    file_id: str
+    path: str
+    is_same: bool
+    has_diagnostics: bool
+
+
+class RepositoryOutcome(Struct, frozen=True):
+    """The files of a solved repository that are emitted, and those that are gone."""
+
+    files: list[FileOutcome]
+    gone: list[str]
+    total: int
+
+
+class EmittedChunk(NamedTuple):
+    """Packed rows of the files of a chunk."""
+
+    chunk: str
+    # Of files whose relations differ.
+    changed: bytes | None
+    # Of the other files that are wanted.
+    same: bytes | None
+    diagnostics: bytes | None
+    programs: bytes | None
+    counts: dict[str, int]
+    files: list[FileOutcome]
+
+
+class Solve(Struct, frozen=True):
+    """The solve of repositories: relations, programs and diagnostics of their files."""
+
+    scopes: Mapping[str, SolveScope]
+    sink: Sink
+    # Processes that emit relations.
+    processes: int
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Solve one repository after the other."""
+        sink = self.sink.open()
+        for group in groups:
+            if group.repo_id in self.scopes:
+                scope = self.scopes[group.repo_id]
+                inputs = SolveInputs.of_pieces(group.pieces, scope)
+                yield from self._emitted(group.repo_id, inputs, scope, sink)
+        yield from sink.close()
+
+    def _emitted(self, repo_id: str, inputs: SolveInputs, scope: SolveScope, sink: OpenSink) -> Pieces:
+        outcomes: list[FileOutcome] = []
+        counts: Counter[str] = Counter()
+        # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
+        for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes)):
+            for name, stream in ((RELATIONS, emitted.changed), (PROGRAMS, emitted.programs)):
+                for rows in unpack_rows(stream) if stream else ():
+                    yield from sink.add(repo_id, emitted.chunk, name, rows)
+            for key, stream in (("changed", emitted.changed), ("same", emitted.same)):
+                if stream:
+                    yield from cut(repo_id, emitted.chunk, RELATIONS, stream, key)
+            if emitted.diagnostics:
+                yield from cut(repo_id, emitted.chunk, DIAGNOSTICS, emitted.diagnostics, RELATIONS)
+            outcomes += emitted.files if scope.wanted is not None else ()
+            counts.update(emitted.counts)
+        gone = sorted(inputs.digests.keys() - inputs.programs.keys())
+        outcome = RepositoryOutcome(outcomes, gone, len(inputs.programs))
+        yield Piece(repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
+        yield counts_piece({repo_id: dict(counts)})
+
+
+class SolveInputs(NamedTuple):
+    """The programs of a repository, encoded, and the chunk of each file."""
+
+    programs: dict[str, bytes]
+    chunks: dict[str, str]
+    # Of the rows that are stored.
+    digests: dict[str, str]
+    witnesses: dict[str, FileView]
+
+    @classmethod
+    def of_pieces(cls, pieces: Iterable[Piece], scope: SolveScope) -> SolveInputs:
+        """Collect the programs of new and of stored files, and the claims of the tools."""
+        inputs = cls({}, {}, {}, {})
+        claims: dict[str, list[pa.RecordBatch]] = {}
+        for chunk, name, data in _streams(pieces):
+            for rows in unpack_rows(data):
+                if name == PROGRAM:
+                    inputs.add(rows, chunk)
+                elif name == PROGRAMS:
+                    ids, digests = rows.column("file_id").to_pylist(), rows.column("rows_digest").to_pylist()
+                    inputs.digests.update(zip(ids, digests, strict=True))
+                    kept = [number for number, file_id in enumerate(ids) if file_id not in scope.replaced]
+                    inputs.add(rows.take(pa.array(kept, pa.int64())), chunk)
+                elif name in (SCIP, TYPES):
+                    claims.setdefault(name, []).append(rows)
+        inputs.witnesses.update(load_views(claims, WITNESS_READS))
+        return inputs
+
+    def add(self, rows: pa.RecordBatch, chunk: str) -> None:
+        """Add programs of a chunk."""
+        ids = rows.column("file_id").to_pylist()
+        self.programs.update(zip(ids, rows.column("program").to_pylist(), strict=True))
+        self.chunks.update(dict.fromkeys(ids, chunk))
+
+    def decoded(self) -> list[Program]:
+        """Return the programs, with the claims of the tools about their files."""
+        programs = (msgpack.decode(encoded, type=Program) for encoded in self.programs.values())
+        return [self._with_witnesses(program) for program in programs]
+
+    def _with_witnesses(self, program: Program) -> Program:
+        view = self.witnesses.get(program.file_id)
+        return with_witnesses(program, view.documents if view else (), view.row(TYPES) if view else None)
+
+
+def _streams(pieces: Iterable[Piece]) -> Iterator[tuple[str, str, bytes]]:
+    """Yield chunk, name and whole stream of the pieces of a repository."""
+    chunk = ""
+
+    def watched() -> Iterator[Piece]:
+        nonlocal chunk
+        for piece in pieces:
+            chunk = piece.chunk
+            yield piece
+
+    for name, data in joined(watched()):
+        yield chunk, name, data
+
+
+def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Iterator[EmittedChunk]:
+    """Solve a repository and yield the rows of its files, in the order of chunks."""
+    gc.disable()
+    solved = SolvedRepository(inputs.decoded())
+    gc.freeze()
+    members: dict[str, list[int]] = {}
+    for number, program in enumerate(solved.programs):
+        members.setdefault(inputs.chunks[program.file_id], []).append(number)
+    for numbers in members.values():
+        numbers.sort(key=lambda number: solved.programs[number].file_id)
+    chunks = sorted(members)
+
+    def emit(place: int) -> tuple[int, EmittedChunk]:
+        chunk = chunks[place]
+        return place, _emitted_chunk(solved, chunk, members[chunk], inputs.digests, scope)
+
+    return _in_order(map_in_forks(emit, len(chunks), processes))
+
+
+def _in_order(results: Iterable[tuple[int, EmittedChunk]]) -> Iterator[EmittedChunk]:
+    """Yield results by their numbers; processes return them in any order."""
+    waiting: dict[int, EmittedChunk] = {}
+    due = 0
+    for place, result in results:
+        waiting[place] = result
+        while due in waiting:
+            yield waiting.pop(due)
+            due += 1
+
+
+def _emitted_chunk(
+    solved: SolvedRepository,
+    chunk: str,
+    numbers: Sequence[int],
+    digests: Mapping[str, str],
+    scope: SolveScope,
+) -> EmittedChunk:
+    rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in ("changed", "same", DIAGNOSTICS, PROGRAMS)}
+    files: list[FileOutcome] = []
+    counts: Counter[str] = Counter()
+    for number in numbers:
+        made = solved.file(number)
+        program, digest = made.program, made.digest()
+        file_id = program.file_id
+        is_same = digests.get(file_id) == digest
+        if is_same and scope.wanted is not None and file_id not in scope.wanted:
+            continue
+        tables = made.tables()
+        rows["same" if is_same else "changed"].append(tables[RELATIONS])
+        if not is_same or file_id in scope.normalized:
+            rows[DIAGNOSTICS].append(tables[DIAGNOSTICS])
+            counts[DIAGNOSTICS] += tables[DIAGNOSTICS].num_rows
+        rows[PROGRAMS].append(program_row(program, digest))
+        counts[RELATIONS] += 0 if is_same else tables[RELATIONS].num_rows
+        counts[PROGRAMS] += 1
+        files.append(FileOutcome(file_id, program.path, is_same, bool(tables[DIAGNOSTICS].num_rows)))
+    packed: dict[str, Any] = {name: _packed(batches) for name, batches in rows.items()}
+    return EmittedChunk(
+        chunk, packed["changed"], packed["same"], packed[DIAGNOSTICS], packed[PROGRAMS], dict(counts), files
+    )
+
+
+def _packed(batches: Sequence[pa.RecordBatch]) -> bytes | None:
+    present = [batch for batch in batches if batch.num_rows]
+    return pack_rows(pa.concat_batches(present)) if present else None

@@ -1,0 +1,66 @@
+"""Read rows of pinned tables by file, without Spark.
+
+    read_stored(run, StoredRows("ast_files_v1", "shop", ("file:a",), reads, "ast_files_v1"))
+
+Only data files that may hold rows of the repository and the files are read, by the log's statistics, and of
+them only row groups that do. Tests: `tests/unit/pipeline/test_stored_rows.py`,
+`tests/unit/pipeline/test_many_repositories.py`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.events import Scanned
+from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
+from codeanatomy.pipeline.chunks import owner_column
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.executor import StoredRows
+
+
+def stored_predicate(wanted: StoredRows) -> Predicate:
+    """Return the condition for the rows."""
+    table = catalog.table(wanted.table)
+    owner = table.column(owner_column(table))
+    terms: list[Term] = [InList.of(table.column("repo_id"), (wanted.repo_id,))]
+    if wanted.is_unowned:
+        terms.append(IsNull(owner))
+    elif wanted.owners is not None:
+        terms.append(InList.of(owner, wanted.owners))
+    return Predicate.all_of(table, *terms)
+
+
+def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
+    """Read rows at the version that the run has pinned; none if the table does not exist."""
+    table = catalog.table(wanted.table)
+    schema = arrow_schema(table)
+    if wanted.table not in run.pins or wanted.owners == ():
+        return schema.empty_table()
+    version, root = run.pins[wanted.table], run.store.root
+    predicate = stored_predicate(wanted)
+    there = light_files(root, wanted.table, version)
+    files = [file for file in there if predicate.may_match(file.column_range)]
+    keys = ("repo_id", "path", "index_id", "row_kind", owner_column(table))
+    names = [each for each in table.column_names if each in keys or each in wanted.reads]
+    run.observed(
+        Scanned(
+            table=wanted.table,
+            version=version,
+            projection=(),
+            total_files=len(there),
+            candidate_files=len(files),
+            pushed_filters=predicate.shape,
+            filter_columns=predicate.columns,
+            projected_columns=tuple(names),
+        )
+    )
+    listed = ", ".join(f'"{each}"' for each in names)
+    with translate_errors(), lookup_connection() as connection:
+        stored = select_rows(local_path(root), wanted.table, files)
+        query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"
+        rows: pa.Table = connection.sql(query).to_arrow_table()
+    return rows.cast(pa.schema([schema.field(each) for each in names]))

@@ -1,0 +1,100 @@
+"""Compare the rows of tools with the stored ones: only files about which they differ count as changed.
+
+    DifferingRows()(groups)      # a group per repository: rows that differ, and whose they are
+
+SCIP indexes and type checker reports are made again as a whole. Tests: `tests/unit/pipeline/test_refresh.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct, msgpack
+
+from codeanatomy import catalog
+from codeanatomy.arrow import arrow_schema
+from codeanatomy.extract.scip_index import SCIP
+from codeanatomy.node_ids import file_id
+from codeanatomy.pipeline.chunks import owner_column
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.pieces import REDONE, Piece, Pieces, batches_of, row_pieces
+from codeanatomy.pipeline.second_pass import STORED, are_same
+from codeanatomy.plan.changes import PROGRAM_TABLES
+
+
+class ToolOutcome(Struct, frozen=True):
+    """What differs between the rows of tools and the stored ones."""
+
+    # By table: files with other rows.
+    owners: dict[str, list[str]] = {}
+    # Tables whose rows of no file differ.
+    shared: list[str] = []
+    # Files that the index has or had documents of, but the repository lacks.
+    missing: list[str] = []
+
+
+class DifferingRows(Struct, frozen=True):
+    """Keep the rows of files that differ."""
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Compare the rows of repositories."""
+        for group in groups:
+            batches = batches_of(group.pieces)
+            owners: dict[str, list[str]] = {}
+            shared: list[str] = []
+            missing: set[str] = set()
+            for name in PROGRAM_TABLES:
+                schema = arrow_schema(catalog.table(name))
+                now, before = (
+                    pa.Table.from_batches(
+                        [rows.select(schema.names) for rows in batches.get(each, ())], schema
+                    )
+                    for each in (name, STORED + name)
+                )
+                owners[name], is_shared, rows = _differing(name, now, before)
+                shared += [name] if is_shared else []
+                missing.update(
+                    *(_missing(group.repo_id, each) for each in (now, before)) if name == SCIP else ()
+                )
+                for batch in rows.combine_chunks().to_batches():
+                    yield from row_pieces(group.repo_id, "", name, batch)
+            outcome = ToolOutcome(owners, shared, sorted(missing))
+            yield Piece(group.repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
+
+
+def _differing(name: str, now: pa.Table, before: pa.Table) -> tuple[list[str], bool, pa.Table]:
+    """Return the files with other rows, whether rows of no file differ, and the new rows of both."""
+    column = owner_column(catalog.table(name))
+    of_now, of_before = rows_by_owner(now, column), rows_by_owner(before, column)
+    nothing = now.schema.empty_table()
+    differing = [
+        owner
+        for owner in of_now.keys() | of_before.keys()
+        if not are_same(name, of_now.get(owner, nothing), of_before.get(owner, nothing))
+    ]
+    rows = [of_now[owner] for owner in sorted(differing, key=str) if owner in of_now]
+    files = sorted(owner for owner in differing if owner is not None)
+    return files, None in differing, pa.concat_tables([nothing, *rows])
+
+
+def rows_by_owner(rows: pa.Table, column: str) -> dict[str | None, pa.Table]:
+    """Group rows by the file that owns them; None for rows of no file."""
+    if not rows.num_rows:
+        return {}
+    keys = rows.column(column).combine_chunks()
+    order = pc.sort_indices(keys)
+    ordered, runs = rows.take(order), pc.run_end_encode(keys.take(order))
+    groups: dict[str | None, pa.Table] = {}
+    start = 0
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        groups[value] = ordered.slice(start, end - start)
+        start = end
+    return groups
+
+
+def _missing(repo_id: str, rows: pa.Table) -> set[str]:
+    """Return the ids that files of documents would have which the repository lacks."""
+    cells = zip(*(rows.column(each).to_pylist() for each in ("path", "row_kind", "file_id")), strict=True)
+    return {file_id(repo_id, path) for path, kind, own in cells if own is None and kind == "document"}
