@@ -56,6 +56,10 @@ class RelationEmitter:
         # Those of them that no symbol table lists, by the file of their class.
         self.unlisted = unlisted_attributes(values, self.attributes)
         self.witnesses = Witnesses(self.resolver, self.attributes)
+        # Processes that emit the rows of some files each would compute these again.
+        for file, program in enumerate(values.programs):
+            for number in range(len(program.classes)):
+                values.mro(values.object(OBJ_CLASS, file, number))
 
     def file_rows(self, file: int) -> RelationRows:
         """Return the rows of one file, with a diagnostic for each disagreement with another witness."""

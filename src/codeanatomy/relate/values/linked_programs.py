@@ -85,9 +85,9 @@ class LinkedPrograms(Solver):
         own = self.fields.get(obj & ~1)
         if own is None:
             own = self.fields[obj & ~1] = {}
-        node = own.get(name)
-        if node is None:
-            node = own[name] = self.new_node()
+        elif name in own:
+            return own[name]
+        node = own[name] = self.new_node()
         return node
 
     def function(self, obj: Object) -> tuple[int, Function]:

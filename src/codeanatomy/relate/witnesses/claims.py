@@ -89,6 +89,12 @@ class DefinitionIndex:
         self._functions: dict[str, Object] | None = None
         self._decorated: dict[str, bool] | None = None
 
+    def fill(self) -> None:
+        """Index the whole repository now: processes that emit some files each would do it again."""
+        self.cls(None)
+        self._function_nodes()
+        self._decorated_functions()
+
     def at(self, file: int, bstart: int, bend: int) -> Object | Target | None:
         """Return the function or class with its identifier at a place, the parameter there, or None."""
         if file not in self._by_place:
@@ -119,13 +125,16 @@ class DefinitionIndex:
 
     def function(self, target: Target) -> Object | None:
         """Return the function of a target; None if it is not a function of the repository."""
+        return self._function_nodes().get(target.node)
+
+    def _function_nodes(self) -> Mapping[str, Object]:
         if self._functions is None:
             self._functions = {}
             for file, program in enumerate(self.values.programs):
                 for number in range(len(program.functions)):
                     node = self.resolver.function(file, number).node
                     self._functions[node] = self.values.object(OBJ_FUNCTION, file, number)
-        return self._functions.get(target.node)
+        return self._functions
 
     def cls(self, qname: str | None) -> Object | None:
         """Return the class with a qualified name, or None."""

@@ -45,6 +45,8 @@ class Witnesses:
         self.disagreements: list[WitnessDisagreement] = []
         # The verdict where no witness claims anything.
         self.no_claims = Verdict(self.rules, (), ())
+        if any(program.scip or program.checker_calls for program in resolver.values.programs):
+            self.index.fill()
 
     def file_claims(self, file: int) -> FileClaims:
         """Return the claims about one file."""
