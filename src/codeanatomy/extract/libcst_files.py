@@ -28,13 +28,13 @@ from __future__ import annotations
 import gc
 import re
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
 import libcst as cst
+import numpy as np
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.spec import Column
@@ -43,6 +43,7 @@ from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem
 from codeanatomy.extract.libcst.facts import LibcstFacts, Row
 from codeanatomy.extract.libcst.light_tree import parse_light
 from codeanatomy.extract.libcst.spans import NodeSpans
+from codeanatomy.extract.positions import lines_of
 from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
 
@@ -84,8 +85,9 @@ def _parse(source: Source) -> cst.Module | Problem:
 
 def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
     facts = LibcstFacts(source.utf8, source.text, module, NodeSpans(module, source.utf8))
+    line_starts = np.array(source.line_starts)
     cells: dict[str, Any] = {
-        column.name: _columns(column, facts.rows[column.name], source.line_starts) for column in LISTS
+        column.name: _columns(column, facts.rows[column.name], line_starts) for column in LISTS
     }
     cells["parse_manifest"] = {
         "encoding": module.encoding,
@@ -98,7 +100,7 @@ def _cells(source: Source, module: cst.Module) -> dict[str, Any]:
     return cells
 
 
-def _columns(column: Column, rows: Sequence[Row], line_starts: Sequence[int]) -> dict[str, list[Any]]:
+def _columns(column: Column, rows: Sequence[Row], line_starts: np.ndarray[Any, Any]) -> dict[str, list[Any]]:
     """Convert rows to one list per field, and add their lines."""
     names = [field.name for field in column.fields if field.name != "line"]
     lists = map(list, zip(*rows, strict=True)) if rows else ([] for _ in names)
@@ -106,7 +108,7 @@ def _columns(column: Column, rows: Sequence[Row], line_starts: Sequence[int]) ->
     if "qualified_names" in cell:
         cell["qualified_names"] = [resolve(name) for resolve, name in cell["qualified_names"]]
     starts = cell[START_FIELD.get(column.name, "bstart")]
-    cell["line"] = [bisect_right(line_starts, start) for start in starts]
+    cell["line"] = lines_of(line_starts, starts)
     return cell
 
 

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import re
 import sys
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -44,6 +44,7 @@ from itertools import pairwise
 from time import monotonic
 from typing import Any, TypeAlias
 
+import numpy as np
 import tree_sitter_python
 from msgspec import Struct
 from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
@@ -51,6 +52,7 @@ from tree_sitter import Language, Node, Parser, Point, Query, QueryCursor, Tree
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.catalog.tables.extract_trees import TREE_SITTER_FILES_V1
 from codeanatomy.extract.evidence import ExtractorResult, Problem
+from codeanatomy.extract.positions import lines_of
 from codeanatomy.sources.source_file import Source
 
 Columns: TypeAlias = dict[str, list[Any]]
@@ -138,9 +140,9 @@ def tree_sitter_files_v1(source: Source, options: ExtractOptions) -> ExtractorRe
         cells["captures"] = _captures(source.utf8, matches, numbers, options.max_value_chars)
         stats |= {"match_count": len(matches), "capture_count": len(cells["captures"]["ts_id"])}
     stats["match_limit_exceeded"] = lost is not None
-    starts = source.line_starts
+    starts = np.array(source.line_starts)
     for columns in cells.values():
-        columns["line"] = [bisect_right(starts, bstart) for bstart in columns["bstart"]]
+        columns["line"] = lines_of(starts, columns["bstart"])
     problems = () if lost is None else (Problem("warning", "query", "match_limit", lost),)
     return ExtractorResult(cells | {"stats": stats}, problems)
 
