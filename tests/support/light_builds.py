@@ -1,4 +1,4 @@
-"""Build lakes without Spark: as if all files of a repository had just been added, and as a refresh.
+"""Build lakes without Spark: new ones, and as a refresh.
 
     clean_lake(lake, {"app": folder})        # the rows of a clean build, made in this process
     refreshed(lake, {"app": folder})         # what a build does after an edit; a session would be an error
@@ -11,25 +11,20 @@ from __future__ import annotations
 import atexit
 import io
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
-from codeanatomy.lake.manifest import RunManifest
-from codeanatomy.pipeline.refresh.worker import Worker
+from codeanatomy.pipeline.local_process import Worker
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice
-from codeanatomy.plan.changes import source_changes
 from codeanatomy.plan.repositories import Repository
-from codeanatomy.plan.run_plan import LakeState, Plan, plan_run
 from codeanatomy.progress import Progress
 from codeanatomy.run import build as building
-from codeanatomy.run.build import Prepared, build
+from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 
 # One process: a fork for a few small files takes longer than they do.
@@ -79,27 +74,5 @@ def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **op
 
 
 def clean_lake(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:
-    """Build a new lake, with all files treated as added."""
-    with patch.object(building, "_make_plan", _all_added):
-        return refreshed(lake, repositories, *settings, **options)
-
-
-def _all_added(prepared: Prepared, _: object) -> tuple[Plan, LakeState]:
-    request = prepared.plan_request
-    nothing = LakeState(None, None, {}, {}, {}, frozenset())
-    plan = plan_run(request, nothing, None)
-    steps = tuple(
-        structs.replace(
-            step, repositories=tuple(structs.replace(each, action="refresh") for each in step.repositories)
-        )
-        for step in plan.steps
-    )
-    now = datetime.now(UTC)
-    before = {
-        repo_id: RunManifest(
-            run_id="", repo_id=repo_id, status="succeeded", started_at=now, finished_at=now, profile_hash=""
-        )
-        for repo_id in request.source_inputs
-    }
-    changes = {repo_id: source_changes(repo_id, {}, lines) for repo_id, lines in request.file_states.items()}
-    return structs.replace(plan, steps=steps, changes=changes), structs.replace(nothing, repositories=before)
+    """Build a new lake on local processes, whatever its size."""
+    return refreshed(lake, repositories, *settings, **{"engine": "local", **options})

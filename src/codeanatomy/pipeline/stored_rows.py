@@ -25,12 +25,11 @@ from codeanatomy.pipeline.executor import StoredRows
 def stored_predicate(wanted: StoredRows) -> Predicate:
     """Return the condition for the rows."""
     table = catalog.table(wanted.table)
-    owner = table.column(owner_column(table))
     terms: list[Term] = [InList.of(table.column("repo_id"), (wanted.repo_id,))]
     if wanted.is_unowned:
-        terms.append(IsNull(owner))
+        terms.append(IsNull(table.column(owner_column(table))))
     elif wanted.owners is not None:
-        terms.append(InList.of(owner, wanted.owners))
+        terms.append(InList.of(table.column(owner_column(table)), wanted.owners))
     return Predicate.all_of(table, *terms)
 
 
@@ -44,7 +43,7 @@ def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
     predicate = stored_predicate(wanted)
     there = light_files(root, wanted.table, version)
     files = [file for file in there if predicate.may_match(file.column_range)]
-    keys = ("repo_id", "path", "index_id", "row_kind", owner_column(table))
+    keys = ("repo_id", "path", "index_id", "row_kind", table.owner)
     names = [each for each in table.column_names if each in keys or each in wanted.reads]
     run.observed(
         Scanned(

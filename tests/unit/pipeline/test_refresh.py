@@ -33,9 +33,9 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.refresh import extract as extracting
-from codeanatomy.pipeline.refresh import write as writing
-from codeanatomy.pipeline.refresh.refresh_state import Refresh
+
+
+from codeanatomy.pipeline.refreshes import Refresh
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.run_plan import LakeState, Plan
