@@ -37,7 +37,8 @@ from codeanatomy.extract.file_rows import FAILURES
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
-# Modules that several steps use, besides their own package.
+# Modules that several steps use, besides their own package. Of the pipeline, those are left out that cannot change
+# rows: the state of a run, caches, the local process, refused keys, and why a file was redone.
 SHARED_CODE = (
     "arrow.py",
     "catalog/tables/columns.py",
@@ -52,10 +53,16 @@ SHARED_CODE = (
     "syntax_tree.py",
     "pipeline/chunks.py",
     "pipeline/commits.py",
+    "pipeline/executor.py",
+    "pipeline/local_executor.py",
     "pipeline/passes.py",
     "pipeline/pieces.py",
+    "pipeline/processes.py",
+    "pipeline/refreshes.py",
     "pipeline/sinks.py",
     "pipeline/sorted_tables.py",
+    "pipeline/spark_executor.py",
+    "pipeline/spark_files.py",
     "pipeline/stored_rows.py",
 )
 STEP_CODE = {
