@@ -32,10 +32,8 @@ from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
-from codeanatomy.pipeline.context import Run
-
-
-from codeanatomy.pipeline.refreshes import Refresh
+from codeanatomy.pipeline import commits
+from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.run_plan import LakeState, Plan
@@ -921,14 +919,14 @@ def test_a_source_that_changes_while_it_is_read(
     meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made of a file is recorded as made of what was read; the rest is for the next build."""
-    real = extracting.extract_changes
+    real = Passes._extract
 
-    def late(run: Run, refresh: Refresh) -> dict[str, writing.Redone]:
+    def late(passes: Passes, *more: Any) -> Any:
         meanwhile(edited.source)
-        return real(run, refresh)
+        return real(passes, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(extracting, "extract_changes", late)
+        patched.setattr(Passes, "_extract", late)
         first = edited.refreshed(LONGER)
     report = refreshed(edited.lake, edited.sources)
     assert (edited.redone(report.run_id).keys() if report.run_id != first.run_id else set()) == again
@@ -944,8 +942,11 @@ def dying(
     monkeypatch: pytest.MonkeyPatch, place: str, call: int, problem: type[BaseException] = Died
 ) -> None:
     """Let a function that a refresh calls raise at one of its calls."""
-    module, name = place.rsplit(".", 1)
+    module, _, name = place.partition(":")
     owner = importlib.import_module(f"codeanatomy.{module}")
+    *scopes, name = name.split(".")
+    for scope in scopes:
+        owner = getattr(owner, scope)
     real, calls = getattr(owner, name), itertools.count(1)
 
     def raising(*args: Any, **options: Any) -> Any:
@@ -956,16 +957,19 @@ def dying(
     monkeypatch.setattr(owner, name, raising)
 
 
+# A refresh commits 11 tables of extract, 8 of normalize, 3 of relate, 7 of graph.
 PLACES = {
-    "in extract": ("pipeline.refresh.extract.extract_changes", 1),
-    "at the sixth table": ("pipeline.refresh.write.adopt_files", 6),
-    "in normalize": ("pipeline.refresh.normalize.normalize_files", 1),
-    "in relate": ("pipeline.refresh.relate.compute_relations", 1),
-    "among the tables of normalize and relate": ("pipeline.refresh.write.adopt_files", 17),
-    "in graph": ("pipeline.refresh.graph.graph_changes", 1),
-    "among the tables of graph": ("pipeline.refresh.write.adopt_files", 23),
-    "at what is recorded": ("run.build.record_artifacts", 1),
-    "at publication": ("run.build.publish", 1),
+    "in pass one": ("pipeline.passes:Passes._extract", 1),
+    "at the sixth table": ("pipeline.commits:adopt_files", 6),
+    "before the tables of normalize": ("pipeline.passes:Passes._commit_normalized", 1),
+    "among the tables of normalize": ("pipeline.commits:adopt_files", 15),
+    "in the solve": ("pipeline.passes:Passes._solved", 1),
+    "among the tables of relate": ("pipeline.commits:adopt_files", 21),
+    "in pass two": ("pipeline.passes:Passes._second_pass", 1),
+    "before the tables of graph": ("pipeline.passes:Passes._commit_graph", 1),
+    "among the tables of graph": ("pipeline.commits:adopt_files", 26),
+    "at what is recorded": ("run.build:record_artifacts", 1),
+    "at publication": ("run.build:publish", 1),
 }
 
 
@@ -990,11 +994,11 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     """The one that succeeds is about another source than those that died."""
     edited.refreshed({"other.py": "import use\n"})
     with monkeypatch.context() as dead:
-        dying(dead, "pipeline.refresh.write.adopt_files", 24)
+        dying(dead, "pipeline.commits:adopt_files", 24)
         with pytest.raises(Died):
             edited.refreshed(LONGER)
     with monkeypatch.context() as dead:
-        dying(dead, "run.build.publish", 1, KeyboardInterrupt)
+        dying(dead, "run.build:publish", 1, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed({"new.py": "import lib\n\nlib.f()\n"})
     assert edited.refreshed({"lib.py": MIXED["lib.py"], "broken.py": None}).status == "succeeded"
@@ -1006,7 +1010,7 @@ def test_a_dead_run_whose_edit_is_undone(
     mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as dead:
-        dying(dead, "pipeline.refresh.graph.graph_changes", 1, KeyboardInterrupt)
+        dying(dead, "pipeline.passes:Passes._second_pass", 1, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed(LONGER)
     edited.refreshed({"lib.py": MIXED["lib.py"]})
@@ -1018,10 +1022,10 @@ def test_a_dead_run_whose_edit_is_undone(
     ("stop", "step", "place"),
     quick(
         [
-            (signal.SIGINT, "extract", "extract.extract_changes"),
-            (signal.SIGTERM, "normalize", "normalize.normalize_files"),
-            (signal.SIGTERM, "relate", "relate.compute_relations"),
-            (signal.SIGINT, "graph", "graph.graph_changes"),
+            (signal.SIGINT, "extract", "_extract"),
+            (signal.SIGTERM, "normalize", "_commit_normalized"),
+            (signal.SIGTERM, "relate", "_solved"),
+            (signal.SIGINT, "graph", "_second_pass"),
         ],
         2,
     ),
@@ -1034,17 +1038,15 @@ def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
     longer: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module, name = place.split(".")
-    owner = importlib.import_module(f"codeanatomy.pipeline.refresh.{module}")
-    real = getattr(owner, name)
+    real = getattr(Passes, place)
 
-    def stopped(run: Run, *more: Any) -> Any:
+    def stopped(passes: Passes, *more: Any) -> Any:
         os.kill(os.getpid(), stop)
-        assert run.stopping.wait(60)
-        return real(run, *more)
+        assert passes.run.stopping.wait(60)
+        return real(passes, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(owner, name, stopped)
+        patched.setattr(Passes, place, stopped)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed(LONGER)
     last = max(read_manifest(str(edited.lake)), key=lambda row: row.finished_at)
@@ -1081,7 +1083,7 @@ def test_without_a_feed_what_differs_is_found_by_comparison(
     def lost(*_: Any, **__: Any) -> frozenset[str]:
         raise FeedLost("the log has no entry for version 3", "build with --full")
 
-    monkeypatch.setattr(writing, "changed_owners", lost)
+    monkeypatch.setattr(commits, "changed_owners", lost)
     edited.edit(LONGER)
     assert "the log has no entry for version 3: compared with the published rows instead" in told_by_build(
         edited
