@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
 from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.store import Store
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import packed_rows as packing
-from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.packed_rows import (
-    FIRST,
-    PATH,
-    REPO,
-    StepResult,
-    count,
-    frame_order,
-    packed_ddl,
-    packed_row,
-    replacements,
-    write_ordered,
+from codeanatomy.pipeline import spark_files
+from codeanatomy.pipeline.executor import TableWrite
+from codeanatomy.pipeline.pieces import DDL, Piece, to_batch
+from codeanatomy.pipeline.sorted_tables import (
+    choose_cuts,
+    range_keys,
+    sample_rows,
+    sort_keys,
+    split_rows,
+    write_ranges,
+    write_sorted,
 )
-from codeanatomy.pipeline.sorted_tables import sort_keys, split_rows, write_ranges, write_sorted
+from codeanatomy.pipeline.spark_files import is_in_piece_order, write_ordered, write_tables
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
 PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")
@@ -97,20 +90,18 @@ def stream(table: Table, rows: Sequence[Row], size: int = 7) -> bytes:
 
 
 def frame(spark: SparkSession, table: Table, files: Files, tasks: int = 3) -> DataFrame:
-    """The frame of a stage: a row per source file."""
-    rows = [
-        packed_row(
-            repo_id,
-            file_id(repo_id, path),
-            {table.name: stream(table, rows)},
-            {repo_id: {table.name: len(rows)}},
-            path=path,
-        )
+    """Pieces of a table: one per source file, with its path as the key."""
+    pieces = [
+        Piece(repo_id, "", path, table.name, 0, 1, stream(table, rows))
         for (repo_id, path), rows in files.items()
     ]
-    schema = packed_ddl((table.name,), PATH)
-    found = pa.Table.from_batches(rows).to_pylist()
-    return spark.createDataFrame(found, schema).repartition(tasks, FIRST)
+    return spark.createDataFrame(to_batch(pieces).to_pylist(), DDL).repartition(tasks, "key")
+
+
+def samples(table: Table, rows: Sequence[Row], step: int) -> pa.Table:
+    """Keys of every so many rows."""
+    batch = pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(table))
+    return pa.Table.from_batches([sample_rows(batch, range_keys(table, batch.schema.names), step)])
 
 
 def read(folder: Path, table: Table, file: DataFile) -> list[Row]:
@@ -126,8 +117,9 @@ def all_rows(files: Files) -> list[Row]:
 @pytest.mark.parametrize(("files", "ranges"), [(1, 5), (3, 2)])
 def test_rows_are_sorted_over_all_files(spark: SparkSession, tmp_path: Path, files: int, ranges: int) -> None:
     made = edges(3, 40, ("c", "a", "b"))
-    streams = frame(spark, EDGES, made).select(EDGES.name)
-    found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, step=500)
+    streams = frame(spark, EDGES, made).select("data")
+    keys = samples(BY_DST, all_rows(made), 5)
+    found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, keys)
     parts = [read(tmp_path, BY_DST, file) for file in found]
     parts.sort(key=lambda part: [part[0][name] for name in sort_keys(BY_DST)])
     # In each file and from file to file, although one node is where most edges lead to.
@@ -159,7 +151,8 @@ def test_partitions_are_sorted_each(spark: SparkSession, tmp_path: Path) -> None
         for key in ("a", "\u00e9", "\uffee", "\U0001f600")
     ]
     made = {("r", f"m{start}.py"): rows[start : start + 50] for start in range(0, len(rows), 50)}
-    found = write_ranges(frame(spark, PROPS, made).select(PROPS.name), PROPS, str(tmp_path), 3, 2, step=300)
+    streams = frame(spark, PROPS, made).select("data")
+    found = write_ranges(streams, PROPS, str(tmp_path), 3, 2, samples(PROPS, rows, 7))
     assert {file.partition["entity_kind"] for file in found} == {"node", "edge"}
     parts = [read(tmp_path, PROPS, file) for file in found]
     key = sort_keys(PROPS)
@@ -181,53 +174,62 @@ def test_nested_rows_and_none(spark: SparkSession, tmp_path: Path) -> None:
         ]
         for number in range(8)
     }
-    streams = frame(spark, PROPS_MAP, made).select(PROPS_MAP.name)
-    (file,) = write_sorted(streams, PROPS_MAP, str(tmp_path), 1)
+    streams = frame(spark, PROPS_MAP, made).select("data")
+    keys = samples(PROPS_MAP, all_rows(made), 2)
+    (file,) = write_sorted(streams, PROPS_MAP, str(tmp_path), 1, keys)
     assert read(tmp_path, PROPS_MAP, file) == ordered(PROPS_MAP, all_rows(made))
-    empty = frame(spark, PROPS_MAP, {("r", "m.py"): []}).select(PROPS_MAP.name)
-    assert write_sorted(empty, PROPS_MAP, str(tmp_path), 1) == []
-    assert write_ranges(empty, PROPS_MAP, str(tmp_path), 2, 2, step=300) == []
+    empty = frame(spark, PROPS_MAP, {("r", "m.py"): []}).select("data")
+    assert write_sorted(empty, PROPS_MAP, str(tmp_path), 1, keys) == []
+    assert write_ranges(empty, PROPS_MAP, str(tmp_path), 2, 2, keys) == []
 
 
-def test_ranges_agree_with_sorting() -> None:
-    cells = [None, "", "a", "b", "\u00e9", "\uffee", "\U0001f600"]
-    rows = [{"text": text, "number": number} for text in cells for number in (None, 1, 2)]
-    batch = pa.RecordBatch.from_pylist(rows[::2] + rows[1::2])
-    cuts = [("", None), ("a", 2), ("\u00e9", 1), ("\uffee", None), ("\U0001f600", 2)]
-    pieces = dict(split_rows(batch, ("text", "number"), cuts))
+@pytest.mark.parametrize("ranges", [2, 5, 40])
+def test_ranges_agree_with_sorting(ranges: int) -> None:
+    texts = [
+        None,
+        "",
+        "a",
+        "a\u00e9",
+        "b",
+        "\uffee",
+        "\U0001f600",
+        "call:" + "k" * 20,
+        "call:" + "k" * 19 + "l",
+    ]
+    cells = (
+        [("x", text) for text in texts] + [(None, text) for text in texts] + [("xx", text) for text in texts]
+    )
+    rows = [
+        {**prop(number, "node", "a"), "repo_id": repo_id, "entity_id": text}
+        for number, (repo_id, text) in enumerate(cells * 3)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(PROPS))
+    keys = range_keys(PROPS, batch.schema.names)
+    cuts = choose_cuts(samples(PROPS, rows, 1), PROPS, ranges)
+    pieces = dict(split_rows(batch, keys, cuts))
+    assert sum(piece.num_rows for piece in pieces.values()) == len(rows)
+    assert len(pieces) > 1
+    # Each range is before the next, so the ranges sorted one by one are the rows sorted at once.
+    by_range = [row for number in sorted(pieces) for row in ordered(PROPS, pieces[number].to_pylist())]
+    assert by_range == ordered(PROPS, rows)
 
-    def ordinal(row: Row) -> int:
-        return rows.index(row)
 
-    starts = [0, *(ordinal({"text": text, "number": number}) for text, number in cuts), len(rows)]
-    for place, (start, end) in enumerate(pairwise(starts)):
-        assert sorted(pieces[place].to_pylist(), key=ordinal) == rows[start:end]
-
-
-def test_which_tables_have_the_order_of_the_frame() -> None:
-    orders = {table.name: frame_order(table) for table in catalog.TABLES if table.stage == "graph"}
-    assert orders == {
-        "cpg_nodes": (REPO, FIRST),
-        "cpg_edges": (REPO, PATH),
-        "cpg_props": (),
-        "cpg_props_map": (),
-        "cpg_edges_by_src": (),
-        "cpg_edges_by_dst": (),
-        "graph_shared_v1": (REPO, FIRST),
-    }
+def test_which_tables_have_the_order_of_their_pieces() -> None:
+    orders = {table.name for table in catalog.TABLES if table.stage == "graph" and is_in_piece_order(table)}
+    assert orders == {"cpg_nodes", "cpg_edges", "graph_shared_v1"}
     by_file = [table for table in catalog.TABLES if table.stage in ("extract", "normalize", "relate")]
-    assert {table.name for table in by_file if frame_order(table) != (REPO, FIRST)} == {"scip_index_v1"}
+    assert {table.name for table in by_file if not is_in_piece_order(table)} == {"scip_index_v1"}
     # A user may have chosen another order.
     for chosen in ((), ("repo_id",), ("path",), ("file_id", "repo_id"), ("repo_id", "bstart")):
-        assert frame_order(replace(EDGES, write=replace(EDGES.write, zorder_by=chosen))) == ()
+        assert not is_in_piece_order(replace(EDGES, write=replace(EDGES.write, zorder_by=chosen)))
 
 
-def test_the_order_of_the_frame_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_order_of_the_pieces_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     made = edges(4, 20, ("c", "a", "b"))
-    gathered = frame(spark, EDGES, made)
+    pieces = frame(spark, EDGES, made)
     target = EDGES.write.target_file_size
     for size, files in ((1, 1), (3 * target, 3)):
-        found = write_ordered(gathered, EDGES.name, EDGES, str(tmp_path), size, frame_order(EDGES))
+        found = write_ordered(pieces, EDGES, str(tmp_path), size)
         for kind in KINDS:
             own = [file for file in found if file.partition["edge_kind"] == kind]
             assert 1 <= len(own) <= files
@@ -238,43 +240,27 @@ def test_the_order_of_the_frame_is_kept(spark: SparkSession, tmp_path: Path) -> 
             )
 
 
-def in_file(table: Table, path: Path) -> list[dict[str, Any]]:
-    """The rows of a file, with the values that its folders have."""
-    folders = [part.split("=") for part in path.parts if "=" in part]
-    partition = {name: value for name, value in folders if name in table.write.partition_by}
-    return [row | partition for row in pq.ParquetFile(path).read().to_pylist()]
-
-
-@pytest.mark.parametrize("few_bytes", [packing.FEW_BYTES, 0], ids=["together", "apart"])
-def test_tables_and_their_copies_are_committed_from_a_column(
-    spark: SparkSession, make_store: Callable[..., Store], monkeypatch: pytest.MonkeyPatch, few_bytes: int
+@pytest.mark.parametrize("few_bytes", [spark_files.FEW_BYTES, 0], ids=["together", "apart"])
+def test_tables_and_their_copies_are_written_from_the_same_pieces(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_bytes: int
 ) -> None:
-    monkeypatch.setattr(packing, "FEW_BYTES", few_bytes)
-    store = make_store()
-    gathered = frame(spark, EDGES, edges(4, 30))
-    counts, sizes = count(gathered)
-    run = cast(
-        "Run",
-        SimpleNamespace(store=store, spark=spark, working=lambda _: ["r"], commit=Commit, check=lambda: None),
-    )
-    copies = {BY_SRC.name: EDGES.name, BY_DST.name: EDGES.name}
-
-    def committed(run_id: str, rows: int) -> dict[str, list[list[dict[str, Any]]]]:
-        run.commit = lambda _: Commit(run_id)  # type: ignore[method-assign, assignment]
-        worked = StepResult({EDGES.name: rows}, sizes)
-        found = {}
-        for name, commit in replacements(run, gathered, (EDGES.name, *copies), worked, copies).items():
-            assert commit().rows == rows
-            uris = DeltaTable(store.location(name)).file_uris()
-            found[name] = [in_file(store.table(name), Path(uri)) for uri in uris]
-        return found
-
-    assert counts["r"][EDGES.name] == 120
-    files = committed("r1", 120)
-    made = all_rows(edges(4, 30))
+    monkeypatch.setattr(spark_files, "FEW_BYTES", few_bytes)
+    made = edges(4, 30)
+    writes = [
+        TableWrite(table, str(tmp_path / table.name), EDGES.name, is_copy=table is not EDGES)
+        for table in (EDGES, BY_SRC, BY_DST)
+    ]
+    keys = {EDGES.name: samples(BY_SRC, all_rows(made), 5)}
+    sizes = {EDGES.name: 1_000}
+    found = write_tables(frame(spark, EDGES, made), writes, sizes, keys, 2, lambda job: job)
     for table in (BY_SRC, BY_DST):
-        assert files[table.name] == [ordered(table, made)]
-    assert len(files[EDGES.name]) == len(KINDS)
-    for kept in files[EDGES.name]:
-        assert kept == ordered(EDGES, [row for row in made if row["edge_kind"] == kept[0]["edge_kind"]])
-    assert committed("r2", 0) == {name: [] for name in (EDGES.name, *copies)}
+        (file,) = found[table.name]
+        assert read(tmp_path / table.name, table, file) == ordered(table, all_rows(made))
+    assert len(found[EDGES.name]) == len(KINDS)
+    for file in found[EDGES.name]:
+        kind = file.partition["edge_kind"]
+        own = [row for row in all_rows(made) if row["edge_kind"] == kind]
+        assert read(tmp_path / EDGES.name, EDGES, file) == ordered(EDGES, own)
+    assert write_tables(frame(spark, EDGES, {}), writes, {}, keys, 2, lambda job: job) == {
+        table.name: [] for table in (EDGES, BY_SRC, BY_DST)
+    }

@@ -1,4 +1,4 @@
-"""What a build needs of the engine that runs it: map over tasks and groups of pieces, read tables, write them.
+"""Define what a build needs of its engine: map over tasks and groups of pieces, read and write tables.
 
     views  = executor.map_tasks("extract", tasks, first_pass)               # one call per task
     solved = executor.map_groups("relate", [views], names, "repo_id", solve)     # one group per repository

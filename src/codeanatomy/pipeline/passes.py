@@ -258,7 +258,7 @@ class Passes:
         return held
 
     def _stored_first_pass(self) -> None:
-        """Normalize and compile files whose evidence is stored, because their steps run and extract does not."""
+        """Normalize and compile files whose evidence is stored: their steps run, and extract does not."""
         steps = {
             step: [each for each in self._busy(step) if self._is_whole(step)] for step in (NORMALIZE, RELATE)
         }
@@ -298,7 +298,7 @@ class Passes:
     def _written(
         self, held: Sequence[Held], names: Mapping[str, str], constants: Mapping[str, str] = {}
     ) -> dict[str, Redone]:
-        """Write tables from pieces, by table and name of the pieces; where only Spark can, on their commit."""
+        """Write tables from pieces, by table and name of the pieces; those of Spark on their commit."""
         run = self.run
         writes = [
             TableWrite(
@@ -475,7 +475,7 @@ class Passes:
         return outcome
 
     def _explain(self, solved: Held) -> None:
-        """Find out why files that were not edited are redone: compare their relations with the stored ones."""
+        """Find out why files that were not edited are redone: where their relations lead to now."""
         refresh = self._refresh_state
         changed = ids_of(refresh.changes)
         others = refresh.touched[RELATIONS] - frozenset(self._outcome.gone) - changed
@@ -690,7 +690,7 @@ class Passes:
             self._commits(GRAPH).all(tables)
 
     def _merged(self, made: Held, redone: frozenset[str] | None) -> tuple[list[Held], frozenset[str]]:
-        """Merge the rows of repositories as a whole; of a refresh, return the tables in which they changed."""
+        """Merge the rows of whole repositories; of a refresh, return the tables in which they changed."""
         run = self.run
         if redone is None:
             merged = self.executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())

@@ -40,6 +40,8 @@ PROGRAM, COUNTS, DATA_FILE, REDONE = "program", "counts", "data_file", "redone"
 ROWS = "rows "
 # Definition keys of files, and the first eight bytes of each.
 KEYS, KEY_NUMBERS = "definition_keys", "key_numbers"
+# Keys of some rows of the table in `key`, by which its rows are divided into ranges.
+SAMPLE = "sample"
 
 # By repository: rows by table, and other counters.
 Counts: TypeAlias = dict[str, dict[str, int]]

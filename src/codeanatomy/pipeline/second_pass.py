@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, msgpack, structs
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
+from codeanatomy.arrow import arrow_schema, pack_rows
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.file_view import FileView, Reads, load_views, union_reads
@@ -36,6 +36,7 @@ from codeanatomy.pipeline.pieces import (
     KEY_NUMBERS,
     KEYS,
     REDONE,
+    SAMPLE,
     Piece,
     Pieces,
     batches_of,
@@ -43,10 +44,16 @@ from codeanatomy.pipeline.pieces import (
     row_pieces,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.pipeline.sorted_tables import sample_rows
 from codeanatomy.plan.changes import FILES
 
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
+# By table: columns that rows are sorted by which are not in the order of files.
+SAMPLED = {
+    EDGES: tuple(dict.fromkeys(key for copy in COPIES for key in catalog.table(copy).ordering)),
+    **{name: catalog.table(name).ordering for name in (PROPS, PROPS_MAP)},
+}
 # Before the name of a table: pieces with its stored rows.
 STORED = "stored "
 
@@ -102,6 +109,7 @@ class SecondPass(Struct, frozen=True):
         parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, PROPS, PROPS_MAP, SHARED)}
         counts: Counter[str] = Counter()
         keys: list[tuple[str, Mapping[str, str]]] = []
+        samples: list[pa.RecordBatch] = []
         for view in files:
             if not view.row(FILES) or view.row(FILES)["skipped_reason"] in DELIBERATE_SKIPS:
                 continue
@@ -113,14 +121,24 @@ class SecondPass(Struct, frozen=True):
                     parts[name].append(rows)
             # The order of the edges is that of paths.
             yield from row_pieces(group.repo_id, group.chunk, EDGES, tables[EDGES], view.path)
+            samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
             counts["graph_files"] += 1
             keys.append((view.path, made.keys))
         yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(group.repo_id, keys))
         yield Piece(group.repo_id, group.chunk, "", KEY_NUMBERS, 0, 1, pack_numbers(keys))
+        if samples:
+            yield _sample(EDGES, pa.concat_batches(samples))
         for name, batches in parts.items():
             if batches:
-                yield from row_pieces(group.repo_id, group.chunk, name, pa.concat_batches(batches))
+                whole = pa.concat_batches(batches)
+                yield from row_pieces(group.repo_id, group.chunk, name, whole)
+                if name in SAMPLED:
+                    yield _sample(name, sample_rows(whole, SAMPLED[name]))
         yield counts_piece({group.repo_id: with_copies(counts)})
+
+
+def _sample(name: str, rows: pa.RecordBatch) -> Piece:
+    return Piece("", "", name, SAMPLE, 0, 1, pack_rows(rows))
 
 
 def normalized_tables(files: Sequence[FileView]) -> dict[str, pa.RecordBatch]:

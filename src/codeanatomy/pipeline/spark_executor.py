@@ -58,6 +58,7 @@ from codeanatomy.pipeline.pieces import (
     MB,
     PIECE_BYTES,
     REDONE,
+    SAMPLE,
     Counts,
     Piece,
     Pieces,
@@ -78,7 +79,7 @@ from codeanatomy.spark.session import clone_session
 # Bytes of pieces by name, of a task.
 SIZES = "sizes"
 # Pieces that come back to the driver with the job that makes them.
-SMALL = (COUNTS, DATA_FILE, REDONE, IMPACT, KEY_NUMBERS, SIZES)
+SMALL = (COUNTS, DATA_FILE, REDONE, IMPACT, KEY_NUMBERS, SAMPLE, SIZES)
 # Batches that Spark passes to Python.
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
@@ -191,7 +192,7 @@ class SparkExecutor:
         cached = cache_frame(run, step, frame)
         held = SparkHeld(cached.__enter__(), cached=cached)
         small = held.frame.where(F.col("name").isin(*SMALL))
-        work = inheritable_thread_target(run.spark)(lambda: small.toArrow())
+        work = inheritable_thread_target(run.spark)(small.toArrow)
         rows = run_with_progress(work, lambda: run.progress.update(step, status()))
         run.progress.update(step, status(), last=True)
         held.small = list(in_batches(rows.to_batches()))
@@ -253,7 +254,11 @@ class SparkExecutor:
         frame = _union([each.frame for each in held])
         cores = self._run.spark.sparkContext.defaultParallelism
         inherit = inheritable_thread_target(self._run.spark)
-        return write_tables(frame, writes, sizes, cores, inherit)
+        samples: dict[str, list[pa.RecordBatch]] = {}
+        for piece in (piece for each in held for piece in each.small if piece.name == SAMPLE):
+            samples.setdefault(piece.key, []).extend(unpack_rows(piece.data))
+        tables = {name: pa.Table.from_batches(batches) for name, batches in samples.items()}
+        return write_tables(frame, writes, sizes, tables, cores, inherit)
 
     def commit_rows(
         self, held: Sequence[SparkHeld], write: TableWrite, owners: Sequence[str], by: str, commit: Commit

@@ -1,9 +1,9 @@
 """Write the rows of tables to data files on executors, each table in its order, from a frame of pieces.
 
-    write_tables(frame, writes, sizes, cores, inherit)["cpg_edges_by_dst"]      # [DataFile(...), ...]
+    write_tables(frame, writes, sizes, samples, cores, inherit)["cpg_edges_by_dst"]   # [DataFile(...), ...]
 
-    few bytes                all tables in two or three jobs: a task takes a group of tables
-    order of the pieces      nodes (repository, file) and edges (repository, path) follow the keys of their pieces
+    few bytes                several tables in one job: a task takes a group of tables
+    order of the pieces      nodes (repository, file) and edges (repository, path), by keys of their pieces
     another order            copies of the edges, properties: sorted by executors (`pipeline.sorted_tables`)
 
 A job costs a quarter of a second before it does anything, and in a new JVM more, which is why small tables
@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -38,6 +39,7 @@ FEW_BYTES = 32 * MB
 PACKED_BYTES_PER_FILE_BYTE = 2
 # Tables that are written at the same time: each waits for the driver now and then.
 WRITERS = 4
+NO_SAMPLES = pa.table({})
 
 Files: TypeAlias = dict[str, list[DataFile]]
 # Makes a function run in another thread with the properties of this one's jobs.
@@ -45,16 +47,25 @@ Inherit: TypeAlias = Callable[[Callable[[], Files]], Callable[[], Files]]
 
 
 def write_tables(
-    frame: DataFrame, writes: Sequence[TableWrite], sizes: Mapping[str, int], cores: int, inherit: Inherit
+    frame: DataFrame,
+    writes: Sequence[TableWrite],
+    sizes: Mapping[str, int],
+    samples: Mapping[str, pa.Table],
+    cores: int,
+    inherit: Inherit,
 ) -> Files:
-    """Write tables, the largest first because it takes longest; `sizes` are bytes of pieces by name."""
-    present = sorted((each for each in writes if sizes.get(each.name)), key=lambda each: -sizes[each.name])
-    is_small = sum(sizes[each.name] for each in present) <= FEW_BYTES
-    jobs: list[Callable[[], Files]] = (
-        [partial(write_together, frame, group) for group in _groups(present, sizes, cores)]
-        if is_small
-        else [partial(_write_table, frame, each, sizes[each.name]) for each in present]
-    )
+    """Write tables, the largest first because it takes longest.
+
+    `sizes` are bytes of pieces by name, `samples` keys of some of their rows.
+    """
+    present = sorted((each for each in writes if sizes.get(each.name)), key=lambda each: sizes[each.name])
+    few = [each for each, total in zip(present, _sums(present, sizes), strict=True) if total <= FEW_BYTES]
+    jobs: list[Callable[[], Files]] = [
+        partial(_write_table, frame, each, sizes[each.name], samples.get(each.name, NO_SAMPLES))
+        for each in reversed(present[len(few) :])
+    ]
+    groups = _groups(few, sizes, 1 if jobs else cores)
+    jobs += [partial(write_together, frame, group) for group in groups]
     files: Files = {write.table.name: [] for write in writes}
     with ThreadPoolExecutor(WRITERS) as pool:
         for made in pool.map(lambda job: inherit(job)(), jobs):
@@ -62,10 +73,14 @@ def write_tables(
     return files
 
 
+def _sums(writes: Sequence[TableWrite], sizes: Mapping[str, int]) -> Iterator[int]:
+    return accumulate(sizes[write.name] for write in writes)
+
+
 def _groups(writes: Sequence[TableWrite], sizes: Mapping[str, int], number: int) -> list[list[TableWrite]]:
     """Divide tables into groups of about equal bytes."""
     groups: list[list[TableWrite]] = [[] for _ in range(number)]
-    for write in writes:
+    for write in reversed(writes):
         min(groups, key=lambda group: sum(sizes[each.name] for each in group)).append(write)
     return [group for group in groups if group]
 
@@ -93,13 +108,14 @@ def write_together(frame: DataFrame, writes: Sequence[TableWrite]) -> Files:
     return files
 
 
-def _write_table(frame: DataFrame, write: TableWrite, packed_bytes: int) -> Files:
+def _write_table(frame: DataFrame, write: TableWrite, packed_bytes: int, samples: pa.Table) -> Files:
     """Write the files of a table, one task per file."""
     table, size = write.table, packed_bytes // PACKED_BYTES_PER_FILE_BYTE
     pieces = frame.where(F.col("name") == write.name)
     if is_in_piece_order(table) and not write.is_copy:
         return {table.name: write_ordered(pieces, table, write.folder, size)}
-    files = write_sorted(pieces.select("data"), table, write.folder, size, is_copy=write.is_copy)
+    data = pieces.select("data")
+    files = write_sorted(data, table, write.folder, size, samples, is_copy=write.is_copy)
     return {table.name: files}
 
 

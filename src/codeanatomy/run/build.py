@@ -490,7 +490,7 @@ def _stop_passes(run: Run, passes: Future[None]) -> None:
 
 @contextmanager
 def _run_step(run: Run, lease: Lease, name: str, *, is_last: bool = True) -> Iterator[None]:
-    """Run a step, or a part of it: its span, time, name in errors; after the last, enter it in the journal."""
+    """Run a step, or a part of it; the last part enters the step in the journal."""
     run.check()
     step = run.plan.step(name)
     attributes: dict[str, str | int] = {"step": name, "repositories": len(step.busy)}
