@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,8 +13,10 @@ from pyspark.sql import SparkSession
 from codeanatomy.errors import KeyCollision
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
-from codeanatomy.pipeline import graph_step
-from codeanatomy.pipeline.key_collisions import pack_keys
+from codeanatomy.pipeline import second_pass
+from codeanatomy.pipeline.key_collisions import FileKeys, pack_keys, pack_numbers
+from codeanatomy.pipeline.pieces import Pieces
+from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
 from support.light_builds import clean_lake, order
@@ -39,13 +42,29 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     clean_lake(lake, {"old": tmp_path / "old"})
     replaced = {place: definition_key(*other) for place, other in SAME.items()}
 
-    # A nested function is sent to the executors as it is here.
-    def pack_equal_keys(repo_id: str, path: str, keys: Mapping[str, str]) -> bytes:
-        equal = {qualified: replaced.get((path, qualified), key) for qualified, key in keys.items()}
-        return pack_keys(repo_id, path, equal)
+    map_groups = SparkExecutor.map_groups
 
-    request = order(lake, {"new": tmp_path / "new"})
-    monkeypatch.setattr(graph_step, "pack_keys", pack_equal_keys)
+    # Nested functions are sent to the executors as they are here.
+    def equal_keys(keys: FileKeys) -> FileKeys:
+        return [
+            (path, {qualified: replaced.get((path, qualified), key) for qualified, key in named.items()})
+            for path, named in keys
+        ]
+
+    def with_equal_keys(
+        executor: SparkExecutor, step: str, held: Any, names: Any, by: Any, work: Any
+    ) -> SparkHeld:
+        def patched(groups: Any) -> Pieces:
+            with (
+                patch.object(second_pass, "pack_keys", lambda repo, keys: pack_keys(repo, equal_keys(keys))),
+                patch.object(second_pass, "pack_numbers", lambda keys: pack_numbers(equal_keys(keys))),
+            ):
+                yield from work(groups)
+
+        return map_groups(executor, step, held, names, by, patched)
+
+    request = order(lake, {"new": tmp_path / "new"}, engine="spark")
+    monkeypatch.setattr(SparkExecutor, "map_groups", with_equal_keys)
     with pytest.raises(KeyCollision) as raised:
         build(request, Progress(io.StringIO()), lambda: spark)
     monkeypatch.undo()

@@ -1,4 +1,8 @@
-"""Build lakes in the Spark session of the tests, and read their rows."""
+"""Build lakes in the Spark session of the tests, and read their rows.
+
+built(spark, lake, {"app": folder}, until=None)                   # on Spark, however small it is
+built(spark, lake, {"app": folder}, until=None, engine="auto")    # as a user who names no engine
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
-from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice
+from codeanatomy.plan.build_request import BuildRequest, EngineChoice, ScipChoice, TypesChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
@@ -33,12 +37,24 @@ def built(
     types: TypesChoice = "off",
     until: str | None = "extract",
     profile: Profile = "default",
+    full: bool = False,
+    engine: EngineChoice = "spark",
     trace: Trace = NO_TRACE,
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
     effective = load_settings(tuple(settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
-    order = BuildRequest(str(lake), effective, sources, scip or ScipChoice(), types, profile, until)
+    order = BuildRequest(
+        str(lake),
+        effective,
+        sources,
+        scip or ScipChoice(),
+        types,
+        profile,
+        until,
+        full=full,
+        engine=engine,
+    )
     report = build(order, Progress(io.StringIO()), lambda: spark, trace)
     if until in (None, "graph"):
         checked = verify(str(lake))

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
-from codeanatomy.lake.lease import acquire, read_lease
+from codeanatomy.lake.lease import Lease, acquire, read_lease
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.pipeline import caching
-from codeanatomy.pipeline import packed_rows as packing
+from codeanatomy.pipeline import caching, commits
 from codeanatomy.pipeline.context import Run
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
@@ -58,11 +58,25 @@ def clean(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {version: current(lake) for version, lake in enumerate(lakes)}
 
 
+def within_step(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[Run], None]) -> None:
+    """Do something first wherever a step or a part of it is run."""
+    run_step = building._run_step
+
+    @contextmanager
+    def working(run: Run, lease: Lease, name: str, **more: Any) -> Iterator[None]:
+        with run_step(run, lease, name, **more):
+            if name == step:
+                work(run)
+            yield
+
+    monkeypatch.setattr(building, "_run_step", working)
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, step: str, problem: BaseException) -> None:
     def work(run: Run) -> None:
         raise problem
 
-    monkeypatch.setitem(building.FULL_STEPS, step, work)
+    within_step(monkeypatch, step, work)
 
 
 def last_error(lake: Path) -> tuple[str, str | None]:
@@ -149,7 +163,7 @@ def test_what_a_dead_run_left_is_undone(
 def test_half_of_the_tables_of_a_new_lake(
     spark: SparkSession, clean: dict[int, Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adopt, tried = packing.adopt_files, []
+    adopt, tried = commits.adopt_files, []
 
     def half(store: Any, name: str, *rest: Any, **more: Any) -> Any:
         tried.append(name)
@@ -159,7 +173,7 @@ def test_half_of_the_tables_of_a_new_lake(
 
     lake = tmp_path / "lake"
     with monkeypatch.context() as patched:
-        patched.setattr(packing, "adopt_files", half)
+        patched.setattr(commits, "adopt_files", half)
         with pytest.raises(StorageFailure, match=r"step extract failed: \w+ cannot be written"):
             built(spark, lake, sources(tmp_path, 1))
     assert last_error(lake)[0] == "failed"
@@ -191,7 +205,7 @@ def test_a_signal_stops_the_jobs_of_all_steps(
         for _ in range(3):
             spark.sparkContext.parallelize(range(2), 2).foreach(lambda _: time.sleep(60))
 
-    monkeypatch.setitem(building.FULL_STEPS, EXTRACT, stops)
+    within_step(monkeypatch, EXTRACT, stops)
     with pytest.raises(expected):
         built(spark, lake, {"a": put(tmp_path, "a", 1)})
     assert time.monotonic() - told[0] < 15
@@ -204,10 +218,13 @@ def test_a_signal_stops_the_jobs_of_all_steps(
 # Processes.
 
 
-def command(lake: Path, named: dict[str, Path], *options: str) -> list[str]:
+ENGINES = pytest.mark.parametrize("engine", ["spark", "local"])
+
+
+def command(lake: Path, named: dict[str, Path], *options: str, engine: str = "spark") -> list[str]:
     given = [f"{name}={path}" for name, path in named.items()]
     program = [sys.executable, "-m", "codeanatomy", "build", *given, "--lake", str(lake)]
-    return [*program, "--types", "off", "--log-format", "json", *options]
+    return [*program, "--types", "off", "--engine", engine, "--log-format", "json", *options]
 
 
 @pytest.fixture
@@ -241,15 +258,17 @@ def until_said(process: subprocess.Popen[str], message: str) -> None:
     raise AssertionError("".join(said))
 
 
+@ENGINES
 def test_sigkill_costs_nothing_but_time(
     spark: SparkSession,
     lake: Path,
     clean: dict[int, Figures],
     tmp_path: Path,
     started: Callable[[Sequence[str]], subprocess.Popen[str]],
+    engine: str,
 ) -> None:
     before = published(lake)
-    process = started(command(lake, sources(tmp_path, 1)))
+    process = started(command(lake, sources(tmp_path, 1), engine=engine))
     until_said(process, "step done")
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait(20) == -signal.SIGKILL
@@ -263,11 +282,12 @@ def test_sigkill_costs_nothing_but_time(
     assert not left_over(process.pid, seconds=20)
 
 
+@ENGINES
 def test_sigterm_ends_the_command_and_all_it_has_started(
-    lake: Path, tmp_path: Path, started: Callable[[Sequence[str]], subprocess.Popen[str]]
+    lake: Path, tmp_path: Path, started: Callable[[Sequence[str]], subprocess.Popen[str]], engine: str
 ) -> None:
     before = published(lake)
-    process = started(command(lake, {"a": put(tmp_path, "a", 1)}))
+    process = started(command(lake, {"a": put(tmp_path, "a", 1)}, engine=engine))
     until_said(process, "step begins")
     began = time.monotonic()
     process.terminate()
