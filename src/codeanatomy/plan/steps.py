@@ -37,8 +37,8 @@ from codeanatomy.extract.file_rows import FAILURES
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
-# Modules that several steps use, besides their own package. Of the pipeline, those are left out that cannot change
-# rows: the state of a run, caches, the local process, refused keys, and why a file was redone.
+# Modules that several steps use, besides their own package. Of the pipeline, modules that cannot change rows
+# are left out: the state of a run, caches, the local process, refused keys, and why a file was redone.
 SHARED_CODE = (
     "arrow.py",
     "catalog/tables/columns.py",
