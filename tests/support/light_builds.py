@@ -1,7 +1,8 @@
 """Build lakes without Spark: new ones, and as a refresh.
 
-    clean_lake(lake, {"app": folder})        # the rows of a clean build, made in this process
+    clean_lake(lake, {"app": folder})        # the rows of a clean build, made by local processes
     refreshed(lake, {"app": folder})         # what a build does after an edit; a session would be an error
+    with worker_code("..."): ...             # builds whose worker process has other functions
 
 `tests/spark/test_incremental.py` shows that the first has the rows of a build by Spark.
 """
@@ -10,8 +11,10 @@ from __future__ import annotations
 
 import atexit
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 from unittest.mock import patch
 
@@ -65,6 +68,18 @@ class SameProcess(Worker):
 
 KEPT = Kept()
 atexit.register(Worker.stop, KEPT)
+
+
+@contextmanager
+def worker_code(code: str) -> Iterator[None]:
+    """Run code in the worker process of the builds in this block: it may replace functions there."""
+    worker = Kept()
+    try:
+        worker.call(exec, dedent(code), {})
+        with patch(f"{__name__}.KEPT", worker):
+            yield
+    finally:
+        Worker.stop(worker)
 
 
 def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:

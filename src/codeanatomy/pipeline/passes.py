@@ -65,7 +65,7 @@ from codeanatomy.pipeline.pieces import (
 )
 from codeanatomy.pipeline.refreshes import Refresh, ids_of
 from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass, are_same
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.sinks import Sink, Target
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.pipeline.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.stored_rows import read_stored
@@ -132,7 +132,7 @@ class Passes:
         self._is_late = any(self._has_scip(repo_id) for repo_id in self.repositories)
         # Files that pass one has worked on; of other repositories of the group all or none.
         self._seen: dict[str, frozenset[str]] = {}
-        self._sizes = {repo_id: run.file_count(repo_id) for repo_id in self.repositories}
+        self._chunks = {repo_id: run.chunk_count(repo_id) for repo_id in self.repositories}
 
     def execute(self) -> None:
         """Run the steps that have work."""
@@ -195,7 +195,13 @@ class Passes:
         """Return the sink for tables that are written where their rows are made."""
         store = self.run.store
         folders = {name: local_folder(store, name) for name in names}
-        return Sink({name: folder for name, folder in folders.items() if folder is not None})
+        return Sink(
+            {
+                name: Target(folder, store.table(name))
+                for name, folder in folders.items()
+                if folder is not None
+            }
+        )
 
     def _second_reads(self) -> Reads:
         """Return what pass two reads of the files."""
@@ -228,7 +234,7 @@ class Passes:
         passed = {name: each for name, each in self._second_reads().items() if name != RELATIONS}
         normalized = frozenset[str]() if self._is_late else frozenset(steps[NORMALIZE])
         compiled = frozenset(steps[RELATE])
-        return FirstPass(self.run.settings.extract, normalized, compiled, passed, self._sizes, sink)
+        return FirstPass(self.run.settings.extract, normalized, compiled, passed, self._chunks, sink)
 
     def _extract(self, sink: Sink) -> Held:
         """Read, extract, normalize and compile the files that are new or have changed."""

@@ -1,6 +1,6 @@
 """Take the rows that a task makes: write them to data files at once, or pass them on as pieces.
 
-    sink = Sink({"ast_files_v1": "/lake/extract/ast_files_v1"}).open()
+    sink = Sink({"ast_files_v1": Target("/lake/extract/ast_files_v1", table)}).open()
     yield from sink.add("requests", "file:-0aB...", "ast_files_v1", batch)     # nothing: written to a file
     yield from sink.add("requests", "file:-0aB...", "cpg_edges", batch)        # pieces
     yield from sink.close()                                                    # what was written
@@ -13,44 +13,52 @@ no log, so nobody reads them, and `vacuum` removes them. Tests: `tests/unit/pipe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 from msgspec import Struct
 
-from codeanatomy import catalog
 from codeanatomy.arrow import pack_rows
+from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.write.data_files import TableWriter
 from codeanatomy.pipeline.pieces import ROWS, Piece, cut, file_piece
+
+
+class Target(NamedTuple):
+    """A table in a local folder, with the write policy that the settings give it."""
+
+    folder: str
+    table: Table
 
 
 class Sink(Struct, frozen=True):
     """The tables whose rows are written where they are made."""
 
-    # By table, the local folder of its data files. Rows of other tables are passed on.
-    folders: Mapping[str, str] = {}
+    # Rows of other tables are passed on.
+    targets: Mapping[str, Target] = {}
 
     def open(self) -> OpenSink:
         """Return a sink for the rows of one task."""
-        return OpenSink(self.folders)
+        return OpenSink(self.targets)
 
 
 class OpenSink:
     """The data files that a task is writing."""
 
-    def __init__(self, folders: Mapping[str, str]) -> None:
-        self._folders = folders
+    def __init__(self, targets: Mapping[str, Target]) -> None:
+        self._targets = targets
         self._writers: dict[str, TableWriter] = {}
 
     def add(self, repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Iterator[Piece]:
         """Write rows of a chunk of files, or yield them as pieces."""
         if not rows.num_rows:
             return
-        if name not in self._folders:
+        if name not in self._targets:
             yield from cut(repo_id, chunk, ROWS + name, pack_rows(rows), uuid4().hex)
             return
         if name not in self._writers:
-            self._writers[name] = TableWriter(self._folders[name], catalog.table(name))
+            self._writers[name] = TableWriter(*self._targets[name])
         self._writers[name].add(rows)
 
     def close(self) -> Iterator[Piece]:

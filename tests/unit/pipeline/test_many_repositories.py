@@ -15,12 +15,11 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.write import owner_rows
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.refresh import file_tables
-from codeanatomy.pipeline.refresh import graph as graph_refresh
+from codeanatomy.pipeline import stored_rows
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from codeanatomy.query.lake import Lake
-from support.light_builds import clean_lake, refreshed
+from support.light_builds import clean_lake, refreshed, worker_code
 from support.many_repositories import (
     DATA_TABLES,
     FILES,
@@ -37,13 +36,36 @@ OWNER = file_id(ONE, PATH)
 # Tables whose data files have rows of one source file each, or of none.
 IN_CHUNKS = ("cpg_nodes", "cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst", "cpg_props", "cpg_props_map")
 
+# Has the tables of the graph written as data files of one source file each.
+WRITE_BY_SOURCE_FILE = """
+    import pyarrow as pa
+
+    from codeanatomy.pipeline import local_executor
+    from codeanatomy.pipeline.tool_rows import rows_by_owner
+
+    write_files = local_executor.write_files
+
+    def write_by_source_file(folder, table, batches, **options):
+        batches = list(batches)
+        if table.stage != "graph" or not batches:
+            return write_files(folder, table, iter(batches), **options)
+        by_owner = rows_by_owner(pa.Table.from_batches(batches), table.owner)
+        return [
+            file
+            for rows in by_owner.values()
+            for file in write_files(folder, table, iter(rows.combine_chunks().to_batches()), **options)
+        ]
+
+    local_executor.write_files = write_by_source_file
+"""
+
 
 def build_lake(folder: Path, count: int, *settings: str) -> dict[str, Path]:
     """Build a lake with a data file per table and repository, and of graph tables one per source file."""
     sources = write_repositories(folder / "sources", count)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(graph_refresh, "CHUNK_FILES", 1)
-        clean_lake(folder / "lake", sources, *settings)
+    with worker_code(WRITE_BY_SOURCE_FILE):
+        for repo_id, source in sources.items():
+            clean_lake(folder / "lake", {repo_id: source}, *settings)
     return sources
 
 
@@ -169,7 +191,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         counted.searched[Path(location).name] = len(candidates)
         return removed_rows(database, location, candidates, owned)
 
-    monkeypatch.setattr(file_tables, "select_rows", selecting)
+    monkeypatch.setattr(stored_rows, "select_rows", selecting)
     monkeypatch.setattr(owner_rows, "_removed_rows", removing)
     return counted
 

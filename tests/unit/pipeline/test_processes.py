@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.pipeline.refresh.processes import FEWEST, FORK, map_in_forks, processes_of, run_in_fork
+from codeanatomy.pipeline.processes import FEWEST, FORK, iterate_in_fork, map_in_forks, processes_of
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.
@@ -170,16 +170,54 @@ def test_as_many_processes_as_settings_say_or_cores_are_there() -> None:
     assert processes_of(load_settings((), env={}, start=None)) == len(os.sched_getaffinity(0))
 
 
-def test_apart_nothing_stays_here() -> None:
+def test_items_are_made_in_one_process_that_leaves_nothing_here() -> None:
     large: list[int] = []
 
-    def work() -> tuple[int, int]:
-        large.append(1)
-        return elsewhere(len(large)), os.getpid()
+    def work() -> Iterator[tuple[int, int]]:
+        for _ in range(3):
+            large.append(1)
+            yield elsewhere(len(large)), os.getpid()
 
-    assert run_in_fork(work)[0] == 1
+    made = list(iterate_in_fork(work))
+    assert [number for number, _ in made] == [1, 2, 3]
+    assert len({pid for _, pid in made}) == 1
     assert large == []
-    with pytest.raises(StepFailed, match="died"):
-        run_in_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))
-    with pytest.raises(StorageFailure):
-        run_in_fork(fail(StorageFailure("full", "")))
+    assert not FORK.active_children()
+
+
+def test_items_arrive_while_others_are_made() -> None:
+    def work() -> Iterator[bytes]:
+        yield bytes(LARGE)
+        time.sleep(600)
+
+    began = time.monotonic()
+    items = iterate_in_fork(work)
+    assert next(items) == bytes(LARGE)
+    items.close()  # type: ignore[attr-defined]
+    assert time.monotonic() - began < 60
+    assert not FORK.active_children()
+
+
+@pytest.mark.parametrize(
+    ("problem", "raised", "said"),
+    [
+        (lambda: os.kill(os.getpid(), elsewhere(signal.SIGKILL)), StepFailed, "died"),
+        (lambda: os._exit(elsewhere(0)), StepFailed, "died"),
+        (fail(StorageFailure("full", "")), StorageFailure, "full"),
+        (fail(ValueError("no such thing")), StepFailed, "no such thing"),
+    ],
+    ids=["killed", "exit 0", "an error of ours", "a bug"],
+)
+def test_items_before_a_problem_arrive_and_then_it_is_raised(
+    problem: Callable[[], object], raised: type[Exception], said: str
+) -> None:
+    def work() -> Iterator[int]:
+        yield 1
+        problem()
+        yield 2
+
+    items = iterate_in_fork(work)
+    assert next(items) == 1
+    with pytest.raises(raised, match=said):
+        next(items)
+    assert not FORK.active_children()

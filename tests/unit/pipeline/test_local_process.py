@@ -1,4 +1,4 @@
-"""The process that computes for a refresh: what it is asked, what it answers, and how it ends."""
+"""The local process of a build: what it is asked, what it answers, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import StepFailed, UsageError
-from codeanatomy.pipeline.refresh.worker import Raised, Worker
+from codeanatomy.pipeline.local_process import Raised, Worker
 from codeanatomy.plan.repositories import parse_repositories
 from support.processes import left_over
 
