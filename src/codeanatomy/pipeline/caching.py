@@ -1,6 +1,6 @@
 """Keep the frame that a step has computed while its tables are committed.
 
-    with cache_frame(run, "relate", frame) as kept:
+    with cache_frame(run, "relate", work, frame) as kept:
         ...                                     # every table is written from it; it is computed once
 
 The catalogue declares how; of the tables of a step the strongest policy applies:
@@ -8,7 +8,7 @@ The catalogue declares how; of the tables of a step the strongest policy applies
     none             not at all: it is computed again for every table
     memory           in Spark's cache, spilled to disk at once, and released at the end of the block
     delta_staging    as a Delta table below the lake, until the run is published: after a run that fails, the
-                     next one reuses it, if it repeats the step with the same fingerprint
+                     next one reuses it, if it repeats the same work of the step with the same fingerprint
 
 Each use is a row of `view_cache`. Tests: `tests/spark/test_caching.py`.
 """
@@ -37,11 +37,13 @@ def table_with_strongest_cache(tables: Sequence[Table], step: str) -> Table:
 
 
 @contextmanager
-def cache_frame(run: Run, step: str, frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame until the end of the block, by the policy of the catalogue."""
+def cache_frame(run: Run, step: str, work: object, frame: DataFrame) -> Iterator[DataFrame]:
+    """Keep the frame that `work` makes until the end of the block, by the policy of the catalogue."""
     table = table_with_strongest_cache(run.store.tables, step)
     made_from = fingerprint(run.fingerprints(step))
     if table.cache == "delta_staging":
+        # A step has several frames: of pass two and of what it merges, or of one refresh after the other.
+        made_from = fingerprint({"inputs": made_from, "work": type(work).__name__, "options": work})
         staged = stage(run.spark_store, step, frame, made_from)
         run.caches.append(
             CacheUse(table.name, table.cache, staged.location, made_from, staged.hit, staged.size_bytes)

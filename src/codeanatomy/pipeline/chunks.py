@@ -1,6 +1,6 @@
 """Divide the files of a repository into chunks by their ids, so that rows about a file meet without a search.
 
->>> [chunk_name(each, files=130) for each in ("file:-xyz", "file:Fxyz", "file:zxyz")]
+>>> [chunk_name(each, chunks=3) for each in ("file:-xyz", "file:Fxyz", "file:zxyz")]
 ['0000', '0000', '0002']
 
 An id is a hash, so chunks have about equally many files, and every process finds the chunk of a row by
@@ -22,8 +22,9 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import PREFIXES, file_id
 
-# Files of a chunk, about.
-CHUNK_FILES = 64
+# Files of a chunk, and bytes of their sources, about: as Python objects they are some hundred times that.
+CHUNK_FILES = 16
+CHUNK_BYTES = 256 * 1024
 # Characters of an id in the order of texts; two of them number the chunks.
 ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 RANKS = {character: rank for rank, character in enumerate(ALPHABET)}
@@ -31,16 +32,16 @@ START = len(PREFIXES["FILE"]) + 1
 MOST_CHUNKS = len(ALPHABET) ** 2
 
 
-def chunk_count(files: int) -> int:
-    """Return the number of chunks of a repository."""
-    return min(MOST_CHUNKS, max(1, math.ceil(files / CHUNK_FILES)))
+def chunk_count(files: int, size: int) -> int:
+    """Return the number of chunks of a repository, given its number of files and their bytes."""
+    return min(MOST_CHUNKS, max(1, math.ceil(files / CHUNK_FILES), math.ceil(size / CHUNK_BYTES)))
 
 
-def chunk_name(of_file: str, files: int) -> str:
-    """Return the chunk of a file in a repository of `files` files."""
+def chunk_name(of_file: str, chunks: int) -> str:
+    """Return the chunk of a file in a repository that is divided into this many."""
     first, second = of_file[START], of_file[START + 1]
     rank = RANKS.get(first, 0) * len(ALPHABET) + RANKS.get(second, 0)
-    return f"{rank * chunk_count(files) // MOST_CHUNKS:04d}"
+    return f"{rank * chunks // MOST_CHUNKS:04d}"
 
 
 def owner_column(table: Table) -> str:
@@ -50,16 +51,21 @@ def owner_column(table: Table) -> str:
     return table.owner
 
 
-def rows_by_chunk(name: str, rows: pa.RecordBatch, files: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Divide rows of a repository by the chunk of their file; rows of no file have the chunk ''."""
+def file_ids_of(name: str, rows: pa.RecordBatch) -> pa.Array:
+    """Return the file of each row of a table."""
     owners = rows.column(owner_column(catalog.table(name)))
     if name == SCIP and owners.null_count:
         # A document of a file that the repository lacks belongs to the file it would be.
         cells = zip(*(rows.column(each).to_pylist() for each in ("repo_id", "path", "file_id")), strict=True)
         owners = pa.array([own or file_id(repo_id, path) for repo_id, path, own in cells], pa.string())
-    encoded = owners.dictionary_encode()
-    names = [chunk_name(owner, files) for owner in encoded.dictionary.to_pylist()]
-    chunks = pa.array([*names, ""]).take(pc.fill_null(encoded.indices, len(names)))
-    present = pc.unique(chunks).to_pylist()
+    return owners
+
+
+def rows_by_chunk(name: str, rows: pa.RecordBatch, chunks: int) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Divide rows of a repository by the chunk of their file; rows of no file have the chunk ''."""
+    encoded = file_ids_of(name, rows).dictionary_encode()
+    names = [chunk_name(owner, chunks) for owner in encoded.dictionary.to_pylist()]
+    own = pa.array([*names, ""]).take(pc.fill_null(encoded.indices, len(names)))
+    present = pc.unique(own).to_pylist()
     for chunk in present:
-        yield chunk, rows if len(present) == 1 else rows.filter(pc.equal(chunks, chunk))
+        yield chunk, rows if len(present) == 1 else rows.filter(pc.equal(own, chunk))

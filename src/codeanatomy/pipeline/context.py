@@ -32,6 +32,7 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
+from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.local_process import Worker
 from codeanatomy.pipeline.processes import processes_of
 from codeanatomy.pipeline.refreshes import Refresh
@@ -157,8 +158,12 @@ class Run:
         )
 
     def file_count(self, repo_id: str) -> int:
-        """Return the number of paths of a repository, by which its files are divided into chunks."""
+        """Return the number of paths of a repository."""
         return len(self.listed.listings[repo_id].entries)
+
+    def chunk_count(self, repo_id: str) -> int:
+        """Return the number of chunks that the files of a repository are divided into."""
+        return chunk_count(self.file_count(repo_id), self.repository_bytes[repo_id])
 
     def files_of(self, step: str) -> int:
         """Return the number of files of the repositories that a step works on."""

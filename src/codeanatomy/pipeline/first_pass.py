@@ -53,8 +53,8 @@ class FirstPass(Struct, frozen=True):
     compiled: frozenset[str]
     # What pass two reads of the tables that are made or read here.
     passed: Reads
-    # Number of files of each repository.
-    file_counts: Mapping[str, int]
+    # Number of chunks of each repository.
+    chunk_counts: Mapping[str, int]
     sink: Sink
 
     def __call__(self, encoded: bytes) -> Pieces:
@@ -92,7 +92,7 @@ class FirstPass(Struct, frozen=True):
 
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
-        for chunk, members in rows_by_chunk(name, rows, self.file_counts[repo_id]):
+        for chunk, members in rows_by_chunk(name, rows, self.chunk_counts[repo_id]):
             yield from cut(repo_id, chunk, name, pack_rows(members), uuid4().hex)
 
     def work_on_views(
@@ -113,7 +113,7 @@ class FirstPass(Struct, frozen=True):
                         normalized.setdefault(name, []).append(rows)
             if view.repo_id in self.compiled and view.row("libcst_files_v1"):
                 program = compile_file(view, problem.error_type if problem else None)
-                chunk = chunk_name(view.file_id, self.file_counts[view.repo_id])
+                chunk = chunk_name(view.file_id, self.chunk_counts[view.repo_id])
                 programs.setdefault(chunk, []).append(
                     {"file_id": view.file_id, "path": view.path, "program": msgpack.encode(program)}
                 )
@@ -130,7 +130,7 @@ class FirstPass(Struct, frozen=True):
         for name, rows in tables.items():
             if name in self.passed and rows.num_rows:
                 projected = project(name, rows, self.passed[name])
-                for chunk, members in rows_by_chunk(name, projected, self.file_counts[repo_id]):
+                for chunk, members in rows_by_chunk(name, projected, self.chunk_counts[repo_id]):
                     yield chunk, name, pack_rows(members)
 
 

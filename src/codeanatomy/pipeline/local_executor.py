@@ -78,9 +78,9 @@ class LocalExecutor:
         return held
 
     def _stored(self, wanted: StoredRows) -> Iterator[Piece]:
-        files = self._run.file_count(wanted.repo_id)
+        chunks = self._run.chunk_count(wanted.repo_id)
         for batch in read_stored(self._run, wanted).to_batches():
-            for chunk, rows in rows_by_chunk(wanted.table, batch, files):
+            for chunk, rows in rows_by_chunk(wanted.table, batch, chunks):
                 data = pack_rows(project(wanted.table, rows, wanted.reads))
                 yield from cut(wanted.repo_id, chunk, wanted.name, data, uuid4().hex)
 

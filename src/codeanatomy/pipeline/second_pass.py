@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,12 +30,14 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.graph.rows import file_rows as graph_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import file_rows as normalize_rows
+from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executor import Group
 from codeanatomy.pipeline.impact import BEFORE, file_impact
 from codeanatomy.pipeline.key_collisions import pack_keys, pack_numbers
 from codeanatomy.pipeline.pieces import (
     KEY_NUMBERS,
     KEYS,
+    MB,
     REDONE,
     SAMPLE,
     Piece,
@@ -54,8 +57,13 @@ SAMPLED = {
     EDGES: tuple(dict.fromkeys(key for copy in COPIES for key in catalog.table(copy).ordering)),
     **{name: catalog.table(name).ordering for name in (PROPS, PROPS_MAP)},
 }
+# Arrow bytes of files that are worked on together.
+MOST_BYTES = 64 * MB
 # Before the name of a table: pieces with its stored rows.
 STORED = "stored "
+
+# Rows by table.
+Batches: TypeAlias = Mapping[str, Sequence[pa.RecordBatch]]
 
 
 class SecondPass(Struct, frozen=True):
@@ -84,21 +92,24 @@ class SecondPass(Struct, frozen=True):
             for group in groups:
                 batches = batches_of(group.pieces)
                 yield from file_impact(group, batches, self.explained)
-                views = load_views(
-                    {name: rows for name, rows in batches.items() if name != BEFORE}, self.reads
-                )
-                files = [views[file_id] for file_id in sorted(views)]
-                if group.repo_id in self.normalized:
-                    made = normalized_tables(files)
-                    yield from self._normalized(group, made, sink)
-                    # Diagnostics of relate are there already.
-                    rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
-                    files = with_tables(files, load_views(rows, self.reads))
-                if group.repo_id in self.graphed:
-                    yield from self._graphed(group, files)
+                batches.pop(BEFORE, None)
+                for part in parts_of(batches):
+                    yield from self._work_on(group, part, sink)
             yield from sink.close()
         finally:
             gc.enable()
+
+    def _work_on(self, group: Group, batches: Batches, sink: OpenSink) -> Pieces:
+        views = load_views(batches, self.reads)
+        files = [views[file_id] for file_id in sorted(views)]
+        if group.repo_id in self.normalized:
+            made = normalized_tables(files)
+            yield from self._normalized(group, made, sink)
+            # Diagnostics of relate are there already.
+            rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
+            files = with_tables(files, load_views(rows, self.reads))
+        if group.repo_id in self.graphed:
+            yield from self._graphed(group, files)
 
     def _normalized(self, group: Group, made: Mapping[str, pa.RecordBatch], sink: OpenSink) -> Pieces:
         for name, rows in made.items():
@@ -135,6 +146,22 @@ class SecondPass(Struct, frozen=True):
                 if name in SAMPLED:
                     yield _sample(name, sample_rows(whole, SAMPLED[name]))
         yield counts_piece({group.repo_id: with_copies(counts)})
+
+
+def parts_of(batches: Batches) -> Iterator[Batches]:
+    """Divide the rows of a chunk by file if they are many: Python objects of large files fill the memory."""
+    if sum(rows.nbytes for parts in batches.values() for rows in parts) <= MOST_BYTES:
+        yield batches
+        return
+    owners = {name: [file_ids_of(name, rows) for rows in parts] for name, parts in batches.items()}
+    files = sorted(
+        {each for parts in owners.values() for part in parts for each in part.unique().to_pylist()}
+    )
+    for file_id in files:
+        yield {
+            name: [rows.filter(pc.equal(own, file_id)) for rows, own in zip(parts, owners[name], strict=True)]
+            for name, parts in batches.items()
+        }
 
 
 def _sample(name: str, rows: pa.RecordBatch) -> Piece:

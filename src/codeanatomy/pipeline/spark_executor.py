@@ -39,7 +39,7 @@ from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import INNER
 from codeanatomy.pipeline.caching import cache_frame
-from codeanatomy.pipeline.chunks import chunk_count, owner_column, rows_by_chunk
+from codeanatomy.pipeline.chunks import owner_column, rows_by_chunk
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executor import (
     GroupBy,
@@ -147,7 +147,7 @@ class SparkExecutor:
             yield from _rows(progress.watch(pieces))
 
         frame = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(run, DDL)
-        return self._computed(step, frame, lambda: progress.status(total))
+        return self._computed(step, work, frame, lambda: progress.status(total))
 
     def map_groups(
         self, step: str, held: Sequence[SparkHeld], names: Collection[str], by: GroupBy, work: GroupWork
@@ -167,7 +167,8 @@ class SparkExecutor:
             yield from _rows(progress.watch(work(groups_of(in_batches(batches), by))))
 
         total = self._run.files_of(step)
-        return self._computed(step, ordered.mapInArrow(run, DDL), lambda: progress.status(total))
+        frame = ordered.mapInArrow(run, DDL)
+        return self._computed(step, work, frame, lambda: progress.status(total))
 
     def _repository_numbers(self, step: str) -> tuple[Column, int]:
         """Return the task of each repository: the largest has the first, so it begins first."""
@@ -184,20 +185,27 @@ class SparkExecutor:
             return self._run.settings.extract.partitions
         cores = self._run.spark.sparkContext.defaultParallelism
         files = self._run.files_of(step)
-        return min(chunk_count(files), max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK)))
+        chunks = sum(map(self._run.chunk_count, self._run.plan.step(step).busy))
+        return min(max(1, chunks), max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK)))
 
-    def _computed(self, step: str, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
+    def _computed(self, step: str, work: object, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
         """Compute a frame and keep it; report progress."""
         run = self._run
-        cached = cache_frame(run, step, frame)
+        cached = cache_frame(run, step, work, frame)
         held = SparkHeld(cached.__enter__(), cached=cached)
-        small = held.frame.where(F.col("name").isin(*SMALL))
-        work = inheritable_thread_target(run.spark)(small.toArrow)
-        rows = run_with_progress(work, lambda: run.progress.update(step, status()))
+        try:
+            small = held.frame.where(F.col("name").isin(*SMALL))
+            collect = inheritable_thread_target(run.spark)(small.toArrow)
+            rows = run_with_progress(collect, lambda: run.progress.update(step, status()))
+        except BaseException:
+            # Nobody gets it, so nobody would release it.
+            self.release(held)
+            raise
         run.progress.update(step, status(), last=True)
         held.small = list(in_batches(rows.to_batches()))
-        # While the frame is cached, its operators have their figures.
-        run.plans[step], run.operators[step] = plan_texts(held.frame), operator_metrics(held.frame)
+        if step not in run.plans:
+            # While the frame is cached, its operators have their figures. Later frames of a step are small.
+            run.plans[step], run.operators[step] = plan_texts(held.frame), operator_metrics(held.frame)
         for name, used in plan_columns(held.frame).items():
             if name in run.pins:
                 run.observed.refine(name, run.pins[name], used.filters, used.joins)
@@ -227,7 +235,7 @@ class SparkExecutor:
             for name in table.column_names
             if name in keys or name in first.reads
         ]
-        counts = {each.repo_id: run.file_count(each.repo_id) for each in wanted}
+        counts = {each.repo_id: run.chunk_count(each.repo_id) for each in wanted}
 
         def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
