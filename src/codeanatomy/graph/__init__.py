@@ -1,6 +1,7 @@
 """Build nodes, edges and properties of the code property graph from facts and relations of one file.
 
     rows                  graph rows of a file, by the catalogue of kinds
+    table_rows            rows of a table by file and kind, converted to Arrow together
     facts                 the lists of facts that the catalogue names, and the functions that make them
     reads                 the columns and fields that are read of each table
     context               ids, syntax tree, definitions and relations of a file, shared by all lists

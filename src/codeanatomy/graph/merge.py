@@ -26,13 +26,12 @@ from codeanatomy.graph.rows import (
     NODES,
     PROPS,
     REPEAT_KEY,
-    SCHEMAS,
     Property,
     RowOwner,
     number_edges,
     property_rows,
-    sort_rows,
 )
+from codeanatomy.graph.table_rows import schema_of, sort_rows
 
 SHARED = "graph_shared_v1"
 # The columns of `graph_shared_v1`, by the table of the rows they hold.
@@ -70,11 +69,13 @@ def merge_shared_rows(contributions: Iterable[Mapping[str, pa.RecordBatch]]) -> 
     rows = {name: list(by_key.values()) for name, by_key in merged.items()}
     _number_again(rows[EDGES])
     graph = {
-        name: sort_rows(name, pa.RecordBatch.from_pylist(rows[name], SCHEMAS[name]))
+        name: sort_rows(name, pa.RecordBatch.from_pylist(rows[name], schema_of(name)))
         for name in (NODES, EDGES)
     }
     repo_id = rows[NODES][0]["repo_id"] if rows[NODES] else ""
-    return {**graph, **property_rows([_property(row) for row in rows[PROPS]], RowOwner(repo_id, None, None))}
+    properties = [_property(row) for row in rows[PROPS]]
+    [property_tables] = property_rows([properties], [RowOwner(repo_id, None, None)])
+    return {**graph, **property_tables}
 
 
 def _merge(merged: dict[tuple[Any, ...], dict[str, Any]], batch: pa.RecordBatch, key: Sequence[str]) -> None:

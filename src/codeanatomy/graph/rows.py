@@ -19,30 +19,44 @@ Tests: `tests/unit/graph/test_rows.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import repeat
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema
+from codeanatomy.arrow import array
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.file_view import Columns, FileView
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
+from codeanatomy.graph.table_rows import (
+    FILE_NUMBER,
+    TableRows,
+    no_rows,
+    repeated,
+    schema_of,
+    sort_keys,
+    sort_order,
+    split,
+)
 from codeanatomy.node_ids import edge_id
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
 # Entity id, node kind (None for an edge), key, type, value.
 Property: TypeAlias = tuple[str, str | None, str, str, Any]
-VALUES = ("string", "int", "float", "bool", "json")
 # The fields that distinguish edges of the same kind and ends, in the order that they are numbered by.
 REPEAT_KEY = ("role", "ordinal", "bstart", "bend")
+
+# Columns with one value for all rows of a file, in its own rows and in those of the repository.
+OWN = ("repo_id", "file_id", "path", "owner_file_id")
+SHARED = ("repo_id", "file_id", "owner_file_id")
+# Nodes and edges that are converted to Arrow together, about: files are, until they have so many.
+BATCH_ROWS = 50_000
 
 
 class GraphRows(NamedTuple):
@@ -71,128 +85,97 @@ def kinds_of(profile: Profile) -> tuple[tuple[NodeKind, ...], tuple[EdgeKind, ..
 
 def file_rows(file: FileView, profile: Profile) -> GraphRows:
     """Return the graph rows of a file."""
-    context = Context(file)
+    [rows] = rows_of_files([file], profile)
+    return rows
+
+
+def rows_of_files(files: Sequence[FileView], profile: Profile) -> Iterator[GraphRows]:
+    """Yield the graph rows of files, in their order; some files are converted to Arrow together."""
     nodes, edges = kinds_of(profile)
     lists = {node.made_of.of for node in nodes} | {edge.made_of.of for edge in edges}
-    # First, since the file's own facts include diagnostics about lists that failed.
-    shared = shared_facts_of(context)
-    own = facts_of(context, lists)
-    return GraphRows(
-        _rows(own, nodes, edges, RowOwner(file.repo_id, file.file_id, file.path)),
-        _rows(shared, nodes, edges, RowOwner(file.repo_id, None, None)),
-        context.keys,
-    )
+    own, shared = FactRows(nodes, edges, OWN), FactRows(nodes, edges, SHARED)
+    keys: list[dict[str, str]] = []
+    for number, file in enumerate(files, start=1):
+        context = Context(file)
+        # First, since the file's own facts include diagnostics about lists that failed.
+        shared.add(shared_facts_of(context), RowOwner(file.repo_id, None, None))
+        own.add(facts_of(context, lists), RowOwner(file.repo_id, file.file_id, file.path))
+        keys.append(context.keys)
+        if own.count >= BATCH_ROWS or number == len(files):
+            yield from map(GraphRows, own.batches(), shared.batches(), keys)
+            own, shared, keys = FactRows(nodes, edges, OWN), FactRows(nodes, edges, SHARED), []
 
 
-def _rows(
-    facts: Lists, nodes: Sequence[NodeKind], edges: Sequence[EdgeKind], owner: RowOwner
-) -> dict[str, pa.RecordBatch]:
-    properties: dict[tuple[str, str], Property] = {}
-    constants = {"repo_id": owner.repo_id, "owner_file_id": owner.file_id}
-    path = {} if owner.path is None else {"path": owner.path}
-    node_rows = TableRows(NODES, {**constants, **path, "file_id": owner.file_id})
-    for node in nodes:
-        _add_nodes(node, _fields(node, facts), node_rows, properties)
-    edge_rows = TableRows(EDGES, {**constants, **path})
-    lines = node_rows.lines()
-    for edge in edges:
-        _add_edges(edge, _fields(edge, facts), lines, edge_rows, properties)
-    return {
-        NODES: node_rows.batch(),
-        EDGES: edge_rows.batch(),
-        **property_rows(list(properties.values()), owner),
-    }
+class FactRows:
+    """Make the rows of nodes, edges and properties from the facts of files."""
+
+    def __init__(self, nodes: Sequence[NodeKind], edges: Sequence[EdgeKind], of_files: Sequence[str]) -> None:
+        self._kinds = nodes, edges
+        self._nodes, self._edges = (
+            TableRows(NODES, of_files),
+            TableRows(EDGES, [each for each in of_files if each != "file_id"]),
+        )
+        self._properties: list[list[Property]] = []
+        self._owners: list[RowOwner] = []
+
+    @property
+    def count(self) -> int:
+        """The number of nodes and edges so far."""
+        return self._nodes.count + self._edges.count
+
+    def add(self, facts: Lists, owner: RowOwner) -> None:
+        """Add the rows of a file."""
+        nodes, edges = self._kinds
+        properties: list[Property] = []
+        # The lines of nodes by their first byte.
+        lines: dict[int, int] = {}
+        for node in nodes:
+            if facts.get(node.made_of.of):
+                _add_nodes(node, _fields(node, facts), lines, self._nodes, properties)
+        for edge in edges:
+            if facts.get(edge.made_of.of):
+                _add_edges(edge, _fields(edge, facts), lines, self._edges, properties)
+        constants = {**owner._asdict(), "owner_file_id": owner.file_id}
+        self._nodes.end_file(constants)
+        self._edges.end_file(constants)
+        self._properties.append(properties)
+        self._owners.append(owner)
+
+    def batches(self) -> list[dict[str, pa.RecordBatch]]:
+        """Return the rows of each file by table, in the order of tables."""
+        rows = zip(
+            self._nodes.batches(),
+            self._edges.batches(),
+            property_rows(self._properties, self._owners),
+            strict=True,
+        )
+        return [{NODES: nodes, EDGES: edges, **properties} for nodes, edges, properties in rows]
 
 
 def _fields(kind: NodeKind | EdgeKind, facts: Lists) -> Columns:
     """Return the kind's list of facts, with its fields under the names of columns and properties."""
-    rows = facts.get(kind.made_of.of) or {}
-    return {**rows, **{name: rows[field] for name, field in kind.made_of.fields.items() if rows}}
-
-
-class TableRows:
-    """Collect the rows of a table in lists, kind by kind, and convert them to Arrow at once.
-
-    One array per column and file instead of one per kind: there are fifty kinds.
-    """
-
-    def __init__(self, name: str, constants: Mapping[str, Any]) -> None:
-        self._table = catalog.table(name)
-        # Columns with one value for all rows.
-        self._constants = constants
-        # Values of the other columns; those after the last one are null.
-        self._lists: dict[str, list[Any]] = {
-            column: [] for column in self._table.column_names if column not in constants
-        }
-        self._count = 0
-
-    def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
-        """Add the `kept` rows of a list of `count` rows; `constants` are columns with one value for all."""
-        for name, column in self._lists.items():
-            values = facts.get(name)
-            if name not in constants and not values:
-                continue
-            if len(column) < self._count:
-                column.extend(repeat(None, self._count - len(column)))
-            if name in constants:
-                column.extend(repeat(constants[name], len(kept)))
-            elif len(kept) == count:
-                column.extend(values or ())
-            else:
-                column.extend([values[index] for index in kept] if values else ())
-        self._count += len(kept)
-
-    def lines(self) -> dict[int, int]:
-        """Return the lines of the rows by their first byte."""
-        starts = zip(self._lists["bstart"], self._lists["line"], strict=False)
-        return {start: line for start, line in starts if start is not None and line is not None}
-
-    def batch(self) -> pa.RecordBatch:
-        """Return the rows as a batch in the table's order."""
-        schema = SCHEMAS[self._table.name]
-        if not self._count:
-            return NO_ROWS[self._table.name]
-        arrays = {name: self._array(name, values) for name, values in self._lists.items() if values}
-        rows = sort_rows(self._table.name, pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays)))
-        ordered = dict(zip(arrays, rows.columns, strict=True))
-        columns = [
-            ordered[field.name]
-            if field.name in ordered
-            else pa.repeat(pa.scalar(self._constants.get(field.name), field.type), self._count)
-            for field in schema
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _array(self, name: str, values: list[Any]) -> pa.Array:
-        values.extend(repeat(None, self._count - len(values)))
-        return array(self._table.column(name), values)
-
-
-SCHEMAS = {name: arrow_schema(catalog.table(name)) for name in TABLES}
-NO_ROWS = {name: pa.RecordBatch.from_pylist([], schema) for name, schema in SCHEMAS.items()}
-
-
-@cache
-def _sort_keys(name: str) -> tuple[str, ...]:
-    table = catalog.table(name)
-    return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
-
-
-def sort_rows(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in a table's order; columns that are missing have the same value in all rows."""
-    known = set(rows.schema.names)
-    keys = [(key, "ascending", "at_start") for key in _sort_keys(name) if key in known]
-    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+    rows, fields = facts[kind.made_of.of], kind.made_of.fields
+    return {**rows, **{name: rows[field] for name, field in fields.items()}} if fields else rows
 
 
 def _add_nodes(
-    kind: NodeKind, facts: Columns, rows: TableRows, properties: dict[tuple[str, str], Property]
+    kind: NodeKind, facts: Columns, lines: dict[int, int], rows: TableRows, properties: list[Property]
 ) -> None:
     ids = facts.get("node_id", ())
+    if not ids:
+        return
     kept = _first_indexes(ids)
-    if kept:
-        rows.add(facts, kept, len(ids), {"node_kind": kind.name})
-        _add_properties(kind, kind.name, ids.__getitem__, facts, kept, properties)
+    rows.add(facts, kept, len(ids), {"node_kind": kind.name})
+    starts, own_lines = facts.get("bstart") or (), facts.get("line") or ()
+    if len(kept) < len(ids) and starts and own_lines:
+        starts, own_lines = [starts[index] for index in kept], [own_lines[index] for index in kept]
+    places = zip(starts, own_lines, strict=False)
+    lines.update({start: line for start, line in places if start is not None and line is not None})
+    for prop in kind.props:
+        cells = _cells(facts.get(prop.name), kept, len(ids))
+        properties += [
+            (ids[index], kind.name, prop.name, prop.type, cell) for index, cell in cells if cell is not None
+        ]
 
 
 def _first_indexes(ids: Sequence[str]) -> Sequence[int]:
@@ -202,12 +185,19 @@ def _first_indexes(ids: Sequence[str]) -> Sequence[int]:
     return sorted(dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True)).values())
 
 
+def _cells(values: Sequence[Any] | None, kept: Sequence[int], count: int) -> Iterable[tuple[int, Any]]:
+    """Return the kept ones of `count` values with their indexes."""
+    if not values:
+        return ()
+    return enumerate(values) if len(kept) == count else [(index, values[index]) for index in kept]
+
+
 def _add_edges(
     kind: EdgeKind,
     facts: Columns,
     lines: Mapping[int, int],
     rows: TableRows,
-    properties: dict[tuple[str, str], Property],
+    properties: list[Property],
 ) -> None:
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
     if not sources:
@@ -225,12 +215,15 @@ def _add_edges(
         "repeat": repeats or (),
         "line": _lines_of(facts, lines),
     }
-    rows.add(columns, kept, len(sources), constants)
-
-    def id_of(index: int) -> str:
-        return edge_id(kind.name, sources[index], targets[index], repeats[index] if repeats else 0)
-
-    _add_properties(kind, None, id_of, facts, kept, properties)
+    if kept:
+        rows.add(columns, kept, len(sources), constants)
+    for prop in kind.props:
+        cells = _cells(facts.get(prop.name), kept, len(sources))
+        for index, cell in cells:
+            if cell is not None:
+                number = repeats[index] if repeats else 0
+                entity = edge_id(kind.name, sources[index], targets[index], number)
+                properties.append((entity, None, prop.name, prop.type, cell))
 
 
 def number_edges(
@@ -275,55 +268,72 @@ def _lines_of(facts: Columns, lines: Mapping[int, int]) -> list[int | None]:
     return [None if start is None else line for start, line in zip(starts, known, strict=True)]
 
 
-def _add_properties(
-    kind: NodeKind | EdgeKind,
-    node_kind: str | None,
-    id_of: Callable[[int], str],
-    facts: Columns,
-    kept: Sequence[int],
-    properties: dict[tuple[str, str], Property],
-) -> None:
-    for prop in kind.props:
-        values = facts.get(prop.name) or ()
-        for index in kept if values else ():
-            value = values[index]
-            if value is not None:
-                entity = id_of(index)
-                properties[entity, prop.name] = (entity, node_kind, prop.name, prop.type, value)
+def property_rows(
+    properties: Sequence[Iterable[Property]], owners: Sequence[RowOwner]
+) -> list[dict[str, pa.RecordBatch]]:
+    """Return the rows of both property tables by file: one per property, and one per entity."""
+    rows: list[Property] = []
+    counts: list[int] = []
+    for of_file in properties:
+        ordered = sorted(of_file, key=itemgetter(0, 2))
+        # Those of edges first.
+        ordered.sort(key=lambda row: row[1] is not None)
+        rows += ordered
+        counts.append(len(ordered))
+    if not rows:
+        return [{PROPS: no_rows(PROPS), PROPS_MAP: no_rows(PROPS_MAP)}] * len(counts)
+    flat = _property_batch(rows, counts, owners)
+    files = np.repeat(np.arange(len(counts)), counts)
+    keys = {FILE_NUMBER: pa.array(files), **{key: flat.column(key) for key in sort_keys(PROPS)}}
+    # The properties of an entity follow each other; a name outside of a file is an entity of several files.
+    entities = list(zip(files.tolist(), map(itemgetter(0), rows), strict=True))
+    firsts = [at for at, entity in enumerate(entities) if not at or entities[at - 1] != entity]
+    entity_counts = np.bincount(files[firsts], minlength=len(counts)).tolist()
+    single = split(flat.take(sort_order(keys)), counts)
+    grouped = split(_property_maps(flat, firsts), entity_counts)
+    return [{PROPS: one, PROPS_MAP: other} for one, other in zip(single, grouped, strict=True)]
 
 
-def property_rows(properties: Sequence[Property], owner: RowOwner) -> dict[str, pa.RecordBatch]:
-    """Return the rows of both property tables: one per property, and one per entity."""
-    constants = {"repo_id": owner.repo_id, "owner_file_id": owner.file_id}
-    single = TableRows(PROPS, constants)
-    kinds = ["edge" if row[1] is None else "node" for row in properties]
-    single.add({"entity_kind": kinds, **_property_columns(properties)}, range(len(kinds)), len(kinds), {})
-    by_entity: defaultdict[tuple[str, str | None, str], list[Property]] = defaultdict(list)
-    for row in sorted(properties, key=itemgetter(0, 2)):
-        by_entity["edge" if row[1] is None else "node", row[1], row[0]].append(row)
-    maps: dict[str, Sequence[Any]] = {
-        "entity_kind": [entity_kind for entity_kind, _, _ in by_entity],
-        "node_kind": [node_kind for _, node_kind, _ in by_entity],
-        "entity_id": [entity for _, _, entity in by_entity],
-        "props": [_property_structs(rows) for rows in by_entity.values()],
+def _property_batch(
+    rows: Sequence[Property], counts: Sequence[int], owners: Sequence[RowOwner]
+) -> pa.RecordBatch:
+    entities, node_kinds, keys, types, values = zip(*rows, strict=True)
+    cells: dict[str, Sequence[Any]] = {
+        "entity_kind": ["edge" if kind is None else "node" for kind in node_kinds],
+        "entity_id": entities,
+        "node_kind": node_kinds,
+        "prop_key": keys,
+        "value_type": types,
     }
-    grouped = TableRows(PROPS_MAP, constants)
-    grouped.add(maps, range(len(by_entity)), len(by_entity), {})
-    return {PROPS: single.batch(), PROPS_MAP: grouped.batch()}
+    for value_type in set(types):
+        cells[f"value_{value_type}"] = [
+            value if each == value_type else None for each, value in zip(types, values, strict=True)
+        ]
+    table, schema = catalog.table(PROPS), schema_of(PROPS)
+    columns = {name: array(table.column(name), values) for name, values in cells.items()}
+    columns["repo_id"] = repeated([each.repo_id for each in owners], table.column("repo_id"), counts)
+    owner_column = table.column("owner_file_id")
+    columns["owner_file_id"] = repeated([each.file_id for each in owners], owner_column, counts)
+    return pa.RecordBatch.from_arrays(
+        [
+            columns[field.name] if field.name in columns else pa.nulls(len(rows), field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )
 
 
-def _property_columns(rows: Sequence[Property]) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {
-        "entity_id": [row[0] for row in rows],
-        "node_kind": [row[1] for row in rows],
-        "prop_key": [row[2] for row in rows],
-        "value_type": [row[3] for row in rows],
-    }
-    for kind in VALUES:
-        columns[f"value_{kind}"] = [row[4] if row[3] == kind else None for row in rows]
-    return columns
-
-
-def _property_structs(rows: Sequence[Property]) -> dict[str, list[Any]]:
-    columns = _property_columns(rows)
-    return {name: values for name, values in columns.items() if name not in ("entity_id", "node_kind")}
+def _property_maps(rows: pa.RecordBatch, firsts: Sequence[int]) -> pa.RecordBatch:
+    """Return one row per entity, from rows in the order of entities and the index of the first of each."""
+    schema = schema_of(PROPS_MAP)
+    fields = list(schema.field("props").type.value_type)
+    structs = pa.StructArray.from_arrays([rows.column(field.name) for field in fields], fields=fields)
+    offsets = pa.array([*firsts, rows.num_rows], pa.int32())
+    at = pa.array(firsts, pa.int64())
+    columns = [
+        pa.ListArray.from_arrays(offsets, structs, type=field.type)
+        if field.name == "props"
+        else rows.column(field.name).take(at)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from random import Random
 from typing import Any
@@ -25,13 +25,14 @@ from codeanatomy.graph.rows import (
     PROPS,
     PROPS_MAP,
     REPEAT_KEY,
-    SCHEMAS,
     TABLES,
     GraphRows,
     file_rows,
     kinds_of,
     number_edges,
+    rows_of_files,
 )
+from codeanatomy.graph.table_rows import schema_of
 from support.graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
 from support.graph_stage import Graph, graph_files, graph_of
 from support.graph_stage import rows_of as table_rows
@@ -95,8 +96,22 @@ def test_rows_have_the_columns_of_their_tables() -> None:
         for tables in (made.tables, made.shared):
             assert tables.keys() == set(TABLES)
             for name in TABLES:
-                assert tables[name].schema.equals(SCHEMAS[name])
+                assert tables[name].schema.equals(schema_of(name))
                 assert tables[name].schema.names == list(catalog.table(name).column_names)
+
+
+@pytest.mark.parametrize("limit", [1, 3000, graph_rows.BATCH_ROWS])
+def test_files_that_are_converted_together_have_the_rows_of_each(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_rows, "BATCH_ROWS", limit)
+    some = [*files(), *files_of("requests")[:6]]
+    for file, made in zip(some, rows_of_files(some, "full"), strict=True):
+        alone = file_rows(file, "full")
+        assert made.keys == alone.keys
+        for name in TABLES:
+            assert made.tables[name].equals(alone.tables[name])
+            assert made.shared[name].equals(alone.shared[name])
 
 
 def test_rows_are_in_the_order_of_their_table() -> None:
@@ -204,7 +219,7 @@ def test_rows_of_kinds_with_other_columns_are_aligned() -> None:
     }
     some = msgspec.structs.replace(EDGE_KINDS["HAS_ARGUMENT"], made_of=Facts("some"))
     for kinds in ((EDGE_KINDS["CONTAINS"], some), (some, EDGE_KINDS["CONTAINS"])):
-        edges = rows_of(graph_rows._rows(facts, (), kinds, PLACE))[EDGES]
+        edges = rows_of(rows_from(facts, (), kinds))[EDGES]
         cells = [(row["src_node_id"], row["role"], row["bstart"], row["repeat"]) for row in edges]
         assert cells == [("a", None, None, 0), ("c", None, None, 0), ("x", "r", 0, 0)]
 
@@ -213,7 +228,19 @@ def made_of(facts: Mapping[str, Any], kind: NodeKind | EdgeKind) -> dict[str, li
     """The rows of one kind."""
     nodes = (kind,) if isinstance(kind, NodeKind) else ()
     edges = (kind,) if isinstance(kind, EdgeKind) else ()
-    return rows_of(graph_rows._rows(facts, nodes, edges, PLACE))
+    return rows_of(rows_from(facts, nodes, edges))
+
+
+def rows_from(
+    facts: Mapping[str, Any],
+    nodes: Sequence[NodeKind],
+    edges: Sequence[EdgeKind],
+    owner: graph_rows.RowOwner = PLACE,
+) -> Tables:
+    rows = graph_rows.FactRows(nodes, edges, graph_rows.OWN)
+    rows.add(facts, owner)
+    [tables] = rows.batches()
+    return tables
 
 
 @pytest.mark.parametrize(
@@ -321,7 +348,7 @@ def test_edges_that_files_know_some_of_are_numbered_together() -> None:
     def contribution(*ordinals: int) -> Tables:
         ends = {"src_id": ["a"] * len(ordinals), "dst_id": ["b"] * len(ordinals), "ordinal": ordinals}
         owner = graph_rows.RowOwner("test", None, None)
-        return graph_rows._rows({"type_arguments": ends}, (), (EDGE_KINDS["TYPE_ARGUMENT"],), owner)
+        return rows_from({"type_arguments": ends}, (), (EDGE_KINDS["TYPE_ARGUMENT"],), owner)
 
     for parts in (([0, 2], [1]), ([2], [1, 0], [1])):
         merged = rows_of(merge_shared_rows(contribution(*each) for each in parts))[EDGES]
