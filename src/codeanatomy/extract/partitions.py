@@ -1,4 +1,4 @@
-"""Divide the files of many repositories into partitions of about equal cost: one partition is one task.
+"""Divide the files of many repositories into partitions of known cost: one partition is one task.
 
 >>> from codeanatomy.sources.listing import Entry, Listing
 >>> entries = tuple(Entry(f"{n}.py", f"/r/{n}.py", 400_000, 0, False, None) for n in range(4))
@@ -7,7 +7,7 @@
 [2, 2]
 
 Files are ordered by repository and by their id, which is a hash, so that a partition is a fair sample of its
-repositories; partitions with the most bytes come first, so that no long one is left for the end. A chunk has
+repositories; partitions with the most bytes come first, and each is a share of what is left. A chunk has
 files of one repository, so that chunks can be put in the order of the tables. The division never changes the
 rows of a file.
 
@@ -16,8 +16,8 @@ Tests: `tests/unit/extract/test_partitions.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -28,7 +28,9 @@ from codeanatomy.sources.listing import Entry, Listing
 FILE_OVERHEAD = 2_000
 MIN_PARTITION_BYTES = 128 * 1024
 MAX_PARTITION_BYTES = 16 * 1024 * 1024
-PARTITIONS_PER_CORE = 16
+# What is left is divided by this many for each core: a task writes a data file of each table, so tasks are
+# few, and the last ones are small, so that no core waits long for another.
+SHARES_PER_CORE = 2
 # Bytes of source whose rows are sent together; as Arrow they need some forty times as much.
 CHUNK_BYTES = 1024 * 1024
 CHUNK_FILES = 64
@@ -67,16 +69,33 @@ def partition_files(
         ((number, entry) for number, each in enumerate(repositories) for entry in each.listing.entries),
         key=lambda file: (roots[file[0]].repo_id, file_id(roots[file[0]].repo_id, file[1].path)),
     )
-    total = sum(file_cost(entry) for _, entry in files)
-    budget = min(max(total / (cores * PARTITIONS_PER_CORE), MIN_PARTITION_BYTES), MAX_PARTITION_BYTES)
-    count = tasks or max(1, math.ceil(total / budget))
-    parts: list[list[tuple[int, Entry]]] = [[] for _ in range(count)]
-    done = 0
+    sizes = _partition_sizes(sum(file_cost(entry) for _, entry in files), tasks, cores)
+    parts: list[list[tuple[int, Entry]]] = [[] for _ in sizes]
+    ends, done, number = list(accumulate(sizes)), 0, 0
     for file in files:
-        parts[min(done * count // max(total, 1), count - 1)].append(file)
+        while done >= ends[number] and number + 1 < len(parts):
+            number += 1
+        parts[number].append(file)
         done += file_cost(file[1])
     parts.sort(key=lambda part: -sum(file_cost(entry) for _, entry in part))
     return [_with_used_roots(roots, part) for part in parts]
+
+
+def _partition_sizes(total: int, tasks: int | None, cores: int) -> list[float]:
+    """Return the cost of each partition, each a share of what is left: the last ones are small.
+
+    >>> [round(size / 1e6, 1) for size in _partition_sizes(8_000_000, None, 2)][:6]
+    [2.0, 1.5, 1.1, 0.8, 0.6, 0.5]
+    """
+    if tasks is not None:
+        return [total / tasks] * tasks
+    sizes: list[float] = []
+    left = float(total)
+    while left > 0 or not sizes:
+        share = min(max(left / (SHARES_PER_CORE * cores), MIN_PARTITION_BYTES), MAX_PARTITION_BYTES, left)
+        sizes.append(share)
+        left -= share
+    return sizes
 
 
 def split_chunks(partition: FilePartition) -> Iterator[FilePartition]:

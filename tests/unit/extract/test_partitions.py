@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from codeanatomy.extract.partitions import (
     CHUNK_BYTES,
     CHUNK_FILES,
-    PARTITIONS_PER_CORE,
+    MIN_PARTITION_BYTES,
     FilePartition,
     RepositoryListing,
     file_cost,
@@ -37,11 +39,14 @@ def test_every_file_is_in_one_share_whatever_their_number() -> None:
     assert files(partition_files(sources, cores=2)) == expected
 
 
-def test_shares_are_even_and_the_heaviest_comes_first() -> None:
+def test_shares_become_smaller_and_the_heaviest_comes_first() -> None:
     shares = partition_files([sourced("a", *[20_000] * 2_000)], cores=2)
     weights = [sum(file_cost(entry) for _, entry in share.files) for share in shares]
-    assert len(shares) == 2 * PARTITIONS_PER_CORE
-    assert max(weights) < 1.1 * min(weights)
+    # A quarter of what is left, each.
+    assert weights[0] == pytest.approx(sum(weights) / 4, rel=0.1)
+    assert weights[1] == pytest.approx(sum(weights[1:]) / 4, rel=0.1)
+    assert weights[-1] < 2 * MIN_PARTITION_BYTES
+    assert len(shares) < 24
     assert weights == sorted(weights, reverse=True)
 
 
