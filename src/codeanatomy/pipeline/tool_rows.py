@@ -2,7 +2,8 @@
 
     DifferingRows()(groups)      # a group per repository: rows that differ, and whose they are
 
-SCIP indexes and type checker reports are made again as a whole. Tests: `tests/unit/pipeline/test_refresh.py`.
+SCIP indexes and type checker reports are made again as a whole. Tests: `tests/unit/pipeline/test_tool_rows.py`,
+`tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations
