@@ -85,6 +85,11 @@ def file_impact(
         yield Piece(group.repo_id, group.chunk, "", IMPACT, 0, 1, json.encode(impact))
 
 
+def edited_first(impact: Iterable[Impact]) -> tuple[Impact, ...]:
+    """Order reasons: files that were edited, then those whose relations differ, by path."""
+    return tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
+
+
 def _by_file(batches: Sequence[pa.RecordBatch], files: Collection[str]) -> dict[str, pa.Table]:
     if not batches or not files:
         return {}

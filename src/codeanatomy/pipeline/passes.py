@@ -13,7 +13,8 @@ whole repository is a refresh in which every file is new: what differs is which 
 the commits replace. Tables of pass one are committed while repositories are solved.
 
 Repositories that are built as a whole are worked on together, a repository that is refreshed by itself.
-Tests: `tests/unit/pipeline/test_refresh.py`, `tests/spark/test_build.py`, `tests/spark/test_incremental.py`.
+Tests: `tests/unit/pipeline/test_passes.py`, `tests/unit/pipeline/test_refresh.py`,
+`tests/spark/test_build.py`, `tests/spark/test_incremental.py`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from codeanatomy.pipeline.commits import Redone, TableCommits, read_change_feeds
 from codeanatomy.pipeline.context import Run, counts_of
 from codeanatomy.pipeline.executor import Executor, Held, StoredRows, TableWrite
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT
+from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, edited_first
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys, unpack_keys
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -498,7 +499,7 @@ class Passes:
         if witnessed:
             paths = {file_id(refresh.repo_id, path): path for path in self._paths()}
             impact += [Impact(paths[each], "witness") for each in sorted(witnessed) if each in paths]
-        refresh.impact = tuple(sorted(impact, key=lambda each: (each.relations > 0, each.path)))
+        refresh.impact = edited_first(impact)
 
     def _paths(self) -> list[str]:
         listing = self.run.listed.listings[self._refresh_state.repo_id]

@@ -7,22 +7,21 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from msgspec import json
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.refresh.file_tables import Inputs, by_owner
-from codeanatomy.pipeline.refresh.impact import impact_of
-from codeanatomy.pipeline.refresh.refresh_state import Refresh
-from codeanatomy.plan.changes import Impact, SourceChange
+from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.impact import BEFORE as STORED
+from codeanatomy.pipeline.impact import IMPACT, edited_first, file_impact
+from codeanatomy.plan.changes import Impact
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import plan
 from support.edits import write_tree
 from support.light_builds import clean_lake, order, refreshed
-
-B = file_id("r", "b.py")
 
 
 class Leads:
@@ -58,10 +57,13 @@ def table(*relations: Leads) -> pa.Table:
 
 
 def impact(
-    before: tuple[Leads, ...], now: tuple[Leads, ...], changes: tuple[SourceChange, ...] = ()
+    before: tuple[Leads, ...], now: tuple[Leads, ...], explained: tuple[str, ...] = ("a.py",)
 ) -> tuple[Impact, ...]:
-    was, becomes = (by_owner(catalog.table(RELATIONS), table(*each)) for each in (before, now))
-    return impact_of(Refresh("r", 0, changes, Inputs("nowhere", "r", {})), was, becomes)
+    """Why files are redone, by their relations before and now."""
+    batches = {name: table(*each).to_batches() for name, each in ((STORED, before), (RELATIONS, now)) if each}
+    pieces = list(file_impact(Group("r", "0000", ()), batches, {file_id("r", path) for path in explained}))
+    assert {(piece.repo_id, piece.chunk, piece.name) for piece in pieces} <= {("r", "0000", IMPACT)}
+    return tuple(each for piece in pieces for each in json.decode(piece.data, type=list[Impact]))
 
 
 NOWHERE = Leads(None, None)
@@ -133,15 +135,20 @@ def test_one_of_several_targets_that_is_another_one() -> None:
     assert impact((kept,), (kept, new))[0].reason == "value"
 
 
-def test_files_that_were_edited_come_first() -> None:
-    changes = (SourceChange("b.py", B, "changed"), SourceChange("c.py", file_id("r", "c.py"), "removed"))
+def test_only_files_that_are_to_be_explained_are() -> None:
     before, now = ((Leads(), Leads(path="a0.py")), (Leads(None, None), Leads("x.y", "qname:7", path="a0.py")))
-    assert impact(before, now, changes) == (
-        Impact("b.py", "changed"),
-        Impact("c.py", "removed"),
-        Impact("a.py", "lost", "lib.f", 1),
-        Impact("a0.py", "reference", "lib.f", 1),
-    )
+    assert impact(before, now) == (Impact("a.py", "lost", "lib.f", 1),)
+    assert impact(before, now, ("a0.py",)) == (Impact("a0.py", "reference", "lib.f", 1),)
+    assert impact(before, now, ("b.py",)) == ()
+    assert impact(before, now, ()) == ()
+    both = impact(before, now, ("a.py", "a0.py"))
+    assert {each.path: each.reason for each in both} == {"a.py": "lost", "a0.py": "reference"}
+
+
+def test_files_that_were_edited_come_first() -> None:
+    edits = Impact("b.py", "changed"), Impact("c.py", "removed")
+    others = Impact("a.py", "lost", "lib.f", 1), Impact("a0.py", "reference", "lib.f", 1)
+    assert edited_first((others[1], edits[1], others[0], edits[0])) == (*edits, *others)
 
 
 def test_a_file_that_had_no_relations() -> None:
