@@ -12,6 +12,7 @@ Tests: `tests/unit/query/test_ask.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -215,14 +216,16 @@ def answer(
     chosen = reader.snapshot.select_repositories(repo_id)
     request = resolve_request(reader, verb, names, repo_id, **options)
     result = request.result
-    rows = reader.rows(result.query, limit)
-    total = rows[0][-1] if rows else 0
-    records = tuple(dict(zip(result.columns, row, strict=False)) for row in rows)
     # Repositories of the symbols, else of the rows; all that were searched if the answer is empty.
-    repo_ids: set[Any] = {symbol.repo_id for symbol in request.symbols} or {
-        record.get("repo_id") for record in records
-    }
-    manifests = [row for name, row in chosen.items() if name in repo_ids] or list(chosen.values())
+    named = {symbol.repo_id for symbol in request.symbols}
+    with ThreadPoolExecutor(1) as pool:
+        # Of named repositories while the rows are read: both wait for files.
+        early = pool.submit(freshness_of, reader, _manifests(chosen, named)) if named else None
+        rows = reader.rows(result.query, limit)
+        total = rows[0][-1] if rows else 0
+        records = tuple(dict(zip(result.columns, row, strict=False)) for row in rows)
+        manifests = _manifests(chosen, named or {record.get("repo_id") for record in records})
+        freshness = early.result() if early else freshness_of(reader, manifests)
     return Answer(
         verb,
         tuple(names),
@@ -234,9 +237,13 @@ def answer(
         f"--limit {total}" if total > len(rows) else None,
         result.notes,
         reader.snapshot.run_id,
-        freshness_of(reader, manifests),
+        freshness,
         coverage_of(manifests),
     )
+
+
+def _manifests(chosen: Mapping[str, RunManifest], repo_ids: Collection[Any]) -> list[RunManifest]:
+    return [row for name, row in chosen.items() if name in repo_ids] or list(chosen.values())
 
 
 def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None) -> Answer:
