@@ -230,15 +230,24 @@ class Context:
     def with_relation_sources(self, kind: str, rows: list[tuple[Any, ...]], *names: str) -> dict[str, Any]:
         """Return rows as columns, with a row added for each node of the kind that only relations have."""
         known = {row[0] for row in rows}
-        columns = ("src_kind", "src_id", "bstart", "bend", "line")
-        for src_kind, src, *span in iter_rows(self.file.rows(RELATIONS), *columns):
-            if src_kind == kind and src not in known:
-                known.add(src)
+        for src, span in self._relation_sources.get(kind, {}).items():
+            if src not in known:
                 cells = {"node_id": src, **dict(zip(SPAN, span, strict=True))}
                 rows.append(tuple(cells.get(name) for name in names))
         result = columns_of(rows, *names)
-        result["unresolved"] = [self.unresolved.get(node) for node in result["node_id"]]
+        result["unresolved"] = list(map(self.unresolved.get, result["node_id"]))
         return result
+
+    @cached_property
+    def _relation_sources(self) -> dict[str, dict[str, tuple[Any, ...]]]:
+        """The span of the first relation of each source, by kind of source."""
+        sources: defaultdict[str, dict[str, tuple[Any, ...]]] = defaultdict(dict)
+        columns = ("src_kind", "src_id", *SPAN)
+        for kind, src, start, end, line in iter_rows(self.file.rows(RELATIONS), *columns):
+            of_kind = sources[kind]
+            if src not in of_kind:
+                of_kind[src] = (start, end, line)
+        return sources
 
 
 def _subkind(ast_kind: str, outer: GraphDefinition | None) -> str | None:

@@ -87,12 +87,15 @@ def control_dependence(size: int, edges: Sequence[Edge], exit_block: int, limit:
     """
     reachable = _reachable_edges(size, edges)
     successors = _normal_successors(size, reachable)
-    tree = _post_dominators(_connect_to_exit(successors, exit_block), exit_block)
     branches = [
         Dependence(to, source, role)
         for source, to, role in reachable
         if any(other != to for other in successors[source])
     ]
+    if not branches:
+        # Code in a straight line: the tree is not needed.
+        return Dependences([], is_cut=False)
+    tree = _post_dominators(_connect_to_exit(successors, exit_block), exit_block)
     return _follow_branches(branches, tree, limit)
 
 

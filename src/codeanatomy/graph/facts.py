@@ -10,7 +10,7 @@ Tests: `tests/unit/graph/test_facts.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.file_view import Columns, columns_of, iter_rows
@@ -122,15 +122,18 @@ def _with_aliases(contained: Columns, aliases: Columns) -> Columns:
 def _spelled(context: Context, facts: Lists) -> Columns:
     """Pair nodes with their syntax nodes, for all lists that have them."""
     kinds = {kind.made_of.of for kind in NODE_KINDS.values() if kind.name in SPELLED}
-    rows = []
+    ids = context.syntax.ids
+    rows: list[tuple[Any, ...]] = []
     for name in sorted(kinds & facts.keys()):
         columns = facts[name]
         if "ast_id" not in columns:
             continue
         spans = [columns.get(end) or [None] * len(columns["node_id"]) for end in ("bstart", "bend")]
-        for node, ast_id, start, end in zip(columns["node_id"], columns["ast_id"], *spans, strict=True):
-            if ast_id is not None:
-                rows.append((node, context.syntax.ids[ast_id], start, end))
+        rows += [
+            (node, ids[ast_id], start, end)
+            for node, ast_id, start, end in zip(columns["node_id"], columns["ast_id"], *spans, strict=True)
+            if ast_id is not None
+        ]
     return columns_of(list(dict.fromkeys(rows)), "src_id", "dst_id", "bstart", "bend")
 
 

@@ -48,7 +48,10 @@ class Syntax:
 
     def first(self, bstart: int | None, bend: int | None, kinds: Collection[str]) -> int | None:
         """Return the outermost node of these classes with a span."""
-        return next((node for node in self.at(bstart, bend) if self.kind[node] in kinds), None)
+        for node in self._at.get((bstart, bend), ()):
+            if self.kind[node] in kinds:
+                return node
+        return None
 
     def last(self, bstart: int | None, bend: int | None) -> int | None:
         """Return the innermost node with a span."""

@@ -8,7 +8,8 @@
 
 Half of the cells of edges are equal in all rows of a kind: they are stored once, and repeated when rows are
 put in order. Many files share one conversion, because half of them are small: an Arrow array costs some
-microseconds even if it is empty, and a file has sixty. On django's sdist both together save a fifth of the time of graph rows.
+microseconds even if it is empty, and a file has sixty. On django's sdist both together save a fifth of the
+time of graph rows.
 
 Tests: `tests/unit/graph/test_rows.py`.
 """

@@ -150,13 +150,13 @@ def _type_params(
     """Return name, kind, span of the name, and syntax node of each type parameter."""
     syntax = context.syntax
     params: list[tuple[str, str, tuple[int | None, int | None, int | None], int]] = []
-    refs = {
-        (text, end): (start, end, line)
-        for text, start, end, line in iter_rows(context.libcst("refs"), "text", *SPAN)
-    }
-    for node, kind in enumerate(syntax.kind):
-        name, start = syntax.name[node], syntax.bstart[node]
-        if kind in TYPE_VARIABLES and name is not None and start is not None:
+    written = [node for node, kind in enumerate(syntax.kind) if kind in TYPE_VARIABLES]
+    # Few files have any.
+    listed = context.libcst("refs") if written else {}
+    refs = {(text, end): (start, end, line) for text, start, end, line in iter_rows(listed, "text", *SPAN)}
+    for node in written:
+        kind, name, start = syntax.kind[node], syntax.name[node], syntax.bstart[node]
+        if name is not None and start is not None:
             # Stars may precede the name, a bound may follow it.
             stars = {"ParamSpec": 2, "TypeVarTuple": 1}.get(kind, 0)
             first = start + stars
