@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys callgraph lock
+.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -69,7 +69,7 @@ bench-agreement: $(VENV)/.ready ## agreement with scip-python and pyrefly, disag
 bench-runtime: $(VENV)/.ready ## calls that happen in the test suites of real packages, and the share we have
 	@PYTHONPATH=tests $(PY) bench/runtime.py
 
-bench-graph: $(VENV)/.ready ## whole builds of flask, django and the standard library, beside Joern
+bench-graph: $(VENV)/.ready ## whole builds of requests to the standard library, beside Joern and a bare PySpark + Delta process
 	@PYTHONPATH=tests $(PY) bench/graph.py
 
 bench-run: $(VENV)/.ready ## a whole small build and its parts, against a bare PySpark + Delta process
@@ -81,7 +81,7 @@ bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see
 bench-ask: $(VENV)/.ready ## latency of each verb on a django lake: cold process, warm, in a Spark session
 	@PYTHONPATH=tests $(PY) bench/ask.py
 
-bench-incremental: $(VENV)/.ready ## refreshes of django after edits, against a full build of it
+bench-incremental: $(VENV)/.ready ## refreshes of django after edits, on local processes and on Spark, against a full build of it
 	@PYTHONPATH=tests $(PY) bench/incremental.py
 
 bench-aging: $(VENV)/.ready ## a django lake after 50 refreshes, before and after maintenance; nothing is lost
@@ -89,6 +89,12 @@ bench-aging: $(VENV)/.ready ## a django lake after 50 refreshes, before and afte
 
 bench-keys: $(VENV)/.ready ## 50 million definition keys: seconds, and collisions against those that chance predicts
 	@$(PY) bench/keys.py $(COUNT)
+
+bench-writers: $(VENV)/.ready ## Spark's sort and writer beside Arrow files, on the rows of LAKE
+	@PYTHONPATH=tests $(PY) bench/writers.py --lake $(LAKE)
+
+bench-activities: $(VENV)/.ready ## processor seconds of a build of django's source distribution by activity
+	@PYTHONPATH=tests $(PY) bench/activities.py
 
 callgraph: $(VENV)/.ready ## precision and recall of the labelled call graphs, per construct
 	@PYTHONPATH=tests $(PY) -m support.callgraph_table

@@ -3,6 +3,7 @@
     make bench-ask                                    # builds the lake first
     PYTHONPATH=tests python bench/ask.py --repositories 35 --no-spark
     PYTHONPATH=tests python bench/ask.py --lake DIR --symbols 20 --only find,callers --no-spark
+    PYTHONPATH=tests python bench/ask.py --sdist --only callers --no-spark      # of the source distribution
 
 The lake holds django, with `--repositories` also copies of small packages under names of their own, all from
 one build; with `--apart` each from a build of its own, so that each has data files of its own.
@@ -43,7 +44,7 @@ from support import corpus
 COMMAND = Path(sys.executable).with_name("codeanatomy")
 BARE = (sys.executable, "-c", "import deltalake, duckdb")
 # Of the cold command to the bare process.
-LIMITS = {"find": 2.5, "callers": 2.5}
+LIMITS = {"find": 2.5, "callers": 2.2}
 SEED = 9
 REPOSITORY = "django"
 # What the other repositories of a lake are copies of.
@@ -183,11 +184,12 @@ def talk(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def built(folder: str, repositories: int, *, apart: bool) -> str:
+def built(folder: str, repositories: int, *, apart: bool, sdist: bool) -> str:
     """A lake of django and copies of small packages."""
     lake = f"{folder}/lake"
     talk(f"building the lake of {repositories} repositories")
-    sources = [f"{REPOSITORY}={corpus.package(REPOSITORY)}"]
+    django = corpus.sdist(REPOSITORY) if sdist else corpus.package(REPOSITORY)
+    sources = [f"{REPOSITORY}={django}"]
     for number in range(repositories - 1):
         name = SMALL[number % len(SMALL)]
         # A folder of its own: a source belongs to one repository.
@@ -210,12 +212,13 @@ def main() -> None:
     parser.add_argument("--lake", help="a lake with django; without one, it is built")
     parser.add_argument("--repositories", type=int, default=1, help="repositories of the lake that is built")
     parser.add_argument("--apart", action="store_true", help="build each repository by itself")
+    parser.add_argument("--sdist", action="store_true", help="django with its tests")
     parser.add_argument("--symbols", type=int, default=50)
     parser.add_argument("--only", default=",".join(VERBS), help="verbs, divided by commas")
     parser.add_argument("--no-spark", action="store_true", help="leave out the lane that needs a JVM")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="codeanatomy-bench-") as folder:
-        root = given.lake or built(folder, given.repositories, apart=given.apart)
+        root = given.lake or built(folder, given.repositories, apart=given.apart, sdist=given.sdist)
         lake = Lake.open(root)
         asked = {
             verb: each

@@ -1,12 +1,21 @@
-"""The whole `build` on local[2] in the default profile: time, memory, bytes and counts, beside Joern.
+"""The whole `build` on two cores in the default profile: time, memory, bytes and counts, beside Joern.
 
     make bench-graph                              # all sources, the peer on django: about half an hour
     PYTHONPATH=tests python bench/graph.py --only requests,flask --no-peer --work DIR
 
 Every build is the real command in a process of its own with a lake of its own, wall time from process start
 to its end; then `codeanatomy verify` checks the lake. `django` is the source distribution, with its tests;
-`django-wheel` is what is installed. The peer is Joern's Python frontend with its overlays, run right after
-our build of the same folder; its time is what its script prints, without the resolution of its jars.
+`django-wheel` is what is installed; `web` is flask, werkzeug, jinja2 and click in one build. The engine is
+what `--engine auto` takes; as information, without limits, django is also built by local processes and
+requests by Spark (`--no-engines` leaves them out).
+
+Limits: django beside Joern in wall time and memory; the standard library's cost per line beside django's; and
+requests and web beside a bare process that starts PySpark and Delta with default settings, commits one row
+and reads it back. Those two are built several times in turn with it, and the median of the ratios counts.
+
+The peer is Joern's Python frontend with its overlays, run right after our build of the same folder; its time
+is what its script prints, without the resolution of its jars. The peak of all processes is also given by
+step, as the log of the build has its beginning and end; steps may overlap.
 Printed is Markdown for FIGURES.md; progress goes to stderr. Exit code 1 if a limit is missed.
 """
 
@@ -16,20 +25,23 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import median
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from memory import Memory
+from run import BARE
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
@@ -39,18 +51,31 @@ from support import corpus
 # A script that runs Joern on a folder and prints its seconds.
 PEER = Path(os.environ.get("JOERN_RUN", "joern-run.sh"))
 COMMAND = Path(sys.executable).with_name("codeanatomy")
+# The log of the steps, with the times at which they begin and end.
+LOGGED = ("--set", "observe.log_level=info", "--set", "observe.log_format=json")
 OPTIONS = ("--types", "off", "--master", "local[2]", "--profile", "default", "--format", "json")
-SOURCES: dict[str, Callable[[], Path]] = {
-    "requests": lambda: corpus.package("requests"),
-    "flask": lambda: corpus.package("flask"),
-    "django-wheel": lambda: corpus.package("django"),
-    "django": lambda: corpus.sdist("django"),
-    "stdlib": lambda: Path(sysconfig.get_paths()["stdlib"]),
+Sources: TypeAlias = dict[str, Path]
+# By source: the repositories of its build.
+SOURCES: dict[str, Callable[[], Sources]] = {
+    "requests": lambda: {"requests": corpus.package("requests")},
+    "flask": lambda: {"flask": corpus.package("flask")},
+    "web": lambda: {name: corpus.package(name) for name in ("flask", "werkzeug", "jinja2", "click")},
+    "django-wheel": lambda: {"django": corpus.package("django")},
+    "django": lambda: {"django": corpus.sdist("django")},
+    "stdlib": lambda: {"stdlib": Path(sysconfig.get_paths()["stdlib"])},
 }
-# From each to the next, time may grow as the lines do.
-GROWTH = ("flask", "django", "stdlib")
-TIME_LIMIT = 0.85
-MEMORY_LIMIT = 0.6
+# Built by another engine than `auto` takes, too: as information.
+OTHER_ENGINES = {"django": "local", "requests": "spark"}
+# Beside Joern.
+TIME_LIMIT = 0.6
+MEMORY_LIMIT = 0.45
+# Seconds per line: of the first, in terms of the second.
+LINE_LIMITS = {("stdlib", "django"): 1.2}
+# Wall time of the command, in terms of the bare process.
+BARE_LIMITS = {"requests": 0.8, "web": 1.5}
+# Measurements beside the bare process, after one that is not counted.
+BARE_ROUNDS = 3
+STEPS = ("extract", "normalize", "relate", "graph")
 NODES, EDGES, COPIES = "cpg_nodes", "cpg_edges", ("cpg_edges_by_src", "cpg_edges_by_dst")
 KINDS: dict[str, Mapping[str, NodeKind | EdgeKind]] = {NODES: NODE_KINDS, EDGES: EDGE_KINDS}
 MB = 1024 * 1024
@@ -72,6 +97,8 @@ class Built(NamedTuple):
     # What the command printed: repositories, tables, seconds by step.
     report: dict[str, Any]
     peak: dict[str, int]
+    # Of all processes, by step.
+    step_peaks: dict[str, int]
     source_bytes: int
     # On disk, by table.
     bytes: dict[str, int]
@@ -83,8 +110,11 @@ class Built(NamedTuple):
 
     @property
     def files(self) -> int:
-        (repository,) = self.report["repositories"].values()
-        return int(repository["files"])
+        return sum(int(repository["files"]) for repository in self.report["repositories"].values())
+
+    @property
+    def per_line(self) -> float:
+        return self.seconds / self.lines
 
     @property
     def lines(self) -> int:
@@ -100,39 +130,78 @@ class Built(NamedTuple):
         return {"start and end": self.seconds - steps["total"], **steps}
 
 
-def sampled(command: Sequence[str | Path]) -> tuple[int, str, float, dict[str, int]]:
-    """Exit code, output, seconds and peak memory of a command."""
+class Sampled(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: str
+    log: str
+    seconds: float
+    peak: dict[str, int]
+    memory: Memory
+
+
+def sampled(command: Sequence[str | Path]) -> Sampled:
+    """Run a command, and sample the memory of its processes."""
     began = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        tempfile.TemporaryFile("w+") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         memory = Memory(process.pid)
         memory.start()
-        said, _ = process.communicate()
-        return process.returncode, said, time.monotonic() - began, memory.stop()
+        output, _ = process.communicate()
+        seconds, peak = time.monotonic() - began, memory.stop()
+        log.seek(0)
+        return Sampled(process.returncode, output, log.read(), seconds, peak, memory)
 
 
-def measure(name: str, lake: Path, with_peer: bool) -> Built:
-    talk(f"{name}: build")
-    source = SOURCES[name]()
-    code, said, seconds, peak = sampled([COMMAND, "build", f"{name}={source}", "--lake", lake, *OPTIONS])
-    if code:
-        raise SystemExit(f"build of {name}: exit code {code}\n{said}")
-    report = json.loads(said)
+def build_command(name: str, lake: Path, engine: str) -> list[str | Path]:
+    sources = [f"{repository}={source}" for repository, source in SOURCES[name]().items()]
+    return [COMMAND, *LOGGED, "build", *sources, "--lake", lake, "--engine", engine, *OPTIONS]
+
+
+def step_peaks(done: Sampled) -> dict[str, int]:
+    """Peak of all processes between the beginning and the end of each step, by the log of the build."""
+    begun: dict[str, float] = {}
+    peaks: dict[str, int] = {}
+    for line in done.log.splitlines():
+        if not line.startswith("{"):
+            continue
+        record = json.loads(line)
+        moment = datetime.fromisoformat(record["time"]).timestamp()
+        if record["message"] == "step begins":
+            begun[record["step"]] = moment
+        elif record["message"] == "step done":
+            peak = done.memory.peak_between(begun[record["step"]], moment)
+            peaks[record["step"]] = max(peaks.get(record["step"], 0), peak)
+    return peaks
+
+
+def measure(name: str, lake: Path, with_peer: bool, engine: str = "auto") -> Built:
+    talk(f"{name}: build ({engine})")
+    built = sampled(build_command(name, lake, engine))
+    if built.code:
+        raise SystemExit(f"build of {name}: exit code {built.code}\n{built.output}{built.log}")
+    report = json.loads(built.output)
     stored = {table: actions(lake, table) for table in report["tables"]}
     read = light_table(str(lake), "repo_files_v1", ["size_bytes"], pc.field("skipped_reason").is_null())
     talk(f"{name}: verify")
-    verify_code, said, verify_seconds, _ = sampled([COMMAND, "verify", "--lake", lake])
-    if verify_code:
-        talk(said)
+    verified = sampled([COMMAND, "verify", "--lake", lake])
+    if verified.code:
+        talk(verified.output)
+    (*_, source) = SOURCES[name]().values()
     return Built(
-        name,
-        seconds,
+        name if engine == "auto" else f"{name} ({engine})",
+        built.seconds,
         report,
-        peak,
+        built.peak,
+        step_peaks(built),
         source_bytes=pc.sum(read["size_bytes"]).as_py(),
         bytes={table: sum(file["size_bytes"] for file in files) for table, files in stored.items()},
         kinds={table: by_kind(table, stored[table]) for table in KINDS},
-        verify_code=verify_code,
-        verify_seconds=verify_seconds,
+        verify_code=verified.code,
+        verify_seconds=verified.seconds,
         peer=run_peer(source) if with_peer else None,
     )
 
@@ -156,12 +225,12 @@ def by_kind(table: str, files: Iterable[dict[str, Any]]) -> dict[str, int]:
 
 def run_peer(source: Path) -> Peer | None:
     talk("the peer")
-    code, said, _, peak = sampled([PEER, source])
-    found = re.search(r"joern parse ([\d.]+) s, overlays ([\d.]+) s.*", said)
-    if code or not found:
-        talk(f"the peer failed with exit code {code}: {said}")
+    done = sampled([PEER, source])
+    found = re.search(r"joern parse ([\d.]+) s, overlays ([\d.]+) s.*", done.output)
+    if done.code or not found:
+        talk(f"the peer failed with exit code {done.code}: {done.output}{done.log}")
         return None
-    return Peer(float(found[1]) + float(found[2]), peak["jvm"], found[0])
+    return Peer(float(found[1]) + float(found[2]), done.peak["jvm"], found[0])
 
 
 def talk(text: str) -> None:
@@ -190,7 +259,9 @@ def show_builds(builds: Sequence[Built]) -> None:
     }
     rows = ((what, *(figure(each) for each in builds)) for what, figure in figures.items())
     show("Whole builds", ("what", *names), rows)
-    steps = ((step, *(f"{each.steps[step]:.1f}" for each in builds)) for step in builds[0].steps)
+    # A build without Spark has no session.
+    known = dict.fromkeys(step for each in builds for step in each.steps)
+    steps = ((step, *(f"{each.steps.get(step, 0):.1f}" for each in builds)) for step in known)
     show("Seconds by step (steps may overlap; the total is their wall time)", ("step", *names), steps)
     show(
         "Peak memory, MB (together: at one moment)",
@@ -199,6 +270,11 @@ def show_builds(builds: Sequence[Built]) -> None:
             (kind, *(f"{each.peak.get(kind, 0) / MB:,.0f}" for each in builds))
             for kind in ("driver", "jvm", "workers", "together")
         ),
+    )
+    show(
+        "Peak memory of all processes by step, MB (steps may overlap)",
+        ("step", *names),
+        ((step, *(f"{each.step_peaks.get(step, 0) / MB:,.0f}" for each in builds)) for step in STEPS),
     )
 
 
@@ -248,18 +324,43 @@ def beside_peer(built: Built, peer: Peer) -> list[str]:
     return [f"{what} beside Joern" for what, ours, theirs, _, limit in compared if ours > limit * theirs]
 
 
-def growth(builds: Sequence[Built]) -> list[str]:
-    """Print how time grows with the lines, and say where it grows faster."""
+def per_line(builds: Sequence[Built]) -> list[str]:
+    """Print how the cost of a line grows with the source, and return where it grows too much."""
+    by_name = {each.name: each for each in builds}
     missed = []
-    for small, large in pairwise(each for name in GROWTH for each in builds if each.name == name):
-        lines, seconds = large.lines / small.lines, large.seconds / small.seconds
-        further = (large.seconds - small.seconds) / (large.lines - small.lines) * 1000
-        what = f"{small.name} to {large.name}"
-        judged = "faster" if seconds > lines else "no faster"
-        print(f"\n{what}: {lines:.2f} times the lines, {seconds:.2f} times the time: {judged} than linear;")
-        print(f"{further:.3f} s for each further 1000 lines.")
-        if seconds > lines:
-            missed.append(f"linear growth from {what}")
+    for (large, small), limit in LINE_LIMITS.items():
+        if large not in by_name or small not in by_name:
+            continue
+        ratio = by_name[large].per_line / by_name[small].per_line
+        print(f"\n{large}: {ratio:.2f} times the seconds per line of {small} (at most {limit}).")
+        if ratio > limit:
+            missed.append(f"cost per line of {large}")
+    return missed
+
+
+def beside_bare(names: Sequence[str], work: Path) -> list[str]:
+    """Build small sources in turn with the bare process, and return those that take too long."""
+    rows, missed = [], []
+    for name in (name for name in names if name in BARE_LIMITS):
+        measured = []
+        for number in range(BARE_ROUNDS + 1):
+            talk(f"{name} beside the bare process: {number or 'first'}")
+            lake, bare = work / "beside-bare" / "lake", work / "beside-bare" / "bare"
+            begun = sampled([sys.executable, "-c", BARE, bare])
+            built = sampled(build_command(name, lake, "auto"))
+            if begun.code or built.code:
+                raise SystemExit(f"{name} beside the bare process: {begun.log}{built.log}")
+            shutil.rmtree(work / "beside-bare")
+            if number:
+                measured.append((built.seconds, begun.seconds, built.seconds / begun.seconds))
+        ours, theirs, ratio = (median(values) for values in zip(*measured, strict=True))
+        rows.append((name, f"{ours:.1f} s", f"{theirs:.1f} s", f"{ratio:.2f}", str(BARE_LIMITS[name])))
+        if ratio > BARE_LIMITS[name]:
+            missed.append(f"{name} beside the bare process")
+    if rows:
+        show(
+            "Small builds beside a bare process", ("source", "build", "bare process", "ratio", "limit"), rows
+        )
     return missed
 
 
@@ -268,6 +369,8 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(SOURCES), help="sources, divided by commas")
     parser.add_argument("--peer", default="django", help="the source that the peer reads too")
     parser.add_argument("--no-peer", dest="peer", action="store_const", const=None)
+    parser.add_argument("--no-engines", dest="engines", action="store_false", help="only what auto takes")
+    parser.add_argument("--no-bare", dest="bare", action="store_false", help="without the bare process")
     parser.add_argument("--work", type=Path, help="a folder where the lakes stay")
     given = parser.parse_args()
     names = given.only.split(",")
@@ -281,13 +384,18 @@ def main() -> None:
         if there := [name for name in names if (work / name).exists()]:
             parser.error(f"{work} has {', '.join(there)} already; name another folder")
         builds = [measure(name, work / name, name == given.peer) for name in names]
-    show_builds(builds)
+        others = {name: engine for name, engine in OTHER_ENGINES.items() if name in names and given.engines}
+        informative = [
+            measure(name, work / f"{name}-{engine}", False, engine) for name, engine in others.items()
+        ]
+        missed = beside_bare(names, work) if given.bare else []
+    show_builds([*builds, *informative])
     show_stored(builds)
-    missed = [f"verify of {each.name}" for each in builds if each.verify_code]
+    missed += [f"verify of {each.name}" for each in (*builds, *informative) if each.verify_code]
     for each in builds:
         if each.peer:
             missed += beside_peer(each, each.peer)
-    missed += growth(builds)
+    missed += per_line(builds)
     if missed:
         print(f"\nMissed: {', '.join(missed)}")
         raise SystemExit(1)

@@ -4,6 +4,7 @@
     memory.start()
     work()
     memory.stop()               # {"driver": ..., "jvm": ..., "workers": ..., "together": ...}: peaks in bytes
+    memory.peak_between(begin, end)                             # of all at one moment, by the system's clock
 
 The driver is the process itself, workers are all descendants that run no Java. Processes that forked from
 each other share pages; each page counts once. `together` is the most that all had at one moment.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -26,16 +28,22 @@ class Memory(threading.Thread):
         super().__init__(daemon=True)
         self.root = os.getpid() if root is None else root
         self.peak: dict[str, int] = {}
+        # Time, and what all had together.
+        self.samples: list[tuple[float, int]] = []
         self.done = threading.Event()
 
     def run(self) -> None:
         while not self.done.wait(EVERY_SECONDS):
             now: dict[str, int] = {}
-            for pid, name in _family(self.root):
+            for pid, name in family(self.root):
                 now[name] = now.get(name, 0) + (_resident(pid) if name == "jvm" else _proportional(pid))
             now["together"] = sum(now.values())
+            self.samples.append((time.time(), now["together"]))
             for name, size in now.items():
                 self.peak[name] = max(self.peak.get(name, 0), size)
+
+    def peak_between(self, begin: float, end: float) -> int:
+        return max((size for moment, size in self.samples if begin <= moment <= end), default=0)
 
     def stop(self) -> dict[str, int]:
         self.done.set()
@@ -43,7 +51,8 @@ class Memory(threading.Thread):
         return self.peak
 
 
-def _family(root: int) -> list[tuple[int, str]]:
+def family(root: int) -> list[tuple[int, str]]:
+    """A process and its descendants, each with its kind."""
     parents: dict[int, tuple[int, str]] = {}
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
