@@ -567,6 +567,8 @@ class Passes:
             self._held += [stored, normalized]
             made += self._written([normalized], {DIAGNOSTICS: ROWS + DIAGNOSTICS})[DIAGNOSTICS].files
             self._again = normalized
+            # Pass two has all rows of them from here.
+            self._seen[refresh.repo_id] = self._seen.get(refresh.repo_id, frozenset()) | frozenset(again)
         owners = files | set(again) | (refresh.touched[RELATIONS] & gone)
         refresh.touched[DIAGNOSTICS] = frozenset(owners)
         return structs.replace(written, files=made, owners=owners)

@@ -22,6 +22,7 @@ from msgspec import structs, to_builtins
 from codeanatomy import node_ids
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.read.light import user_metadata_since
+from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.small import append_small
@@ -85,12 +86,19 @@ def _repositories_to_record(run: Run) -> list[Repository]:
 def _recount(run: Run) -> None:
     """Count rows by repository in tables that were not counted when they were written."""
     for name in sorted(run.recount):
-        wanted = InList.of(run.store.table(name).column("repo_id"), run.listed.listings)
-        where = Predicate.all_of(run.store.table(name), wanted)
-        rows = scan(run.spark_store, name, run.pins[name], where=where).rows
-        counts = {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
+        counts = _counts_by_repository(run, name)
         for repo_id in run.listed.listings:
             run.counts.setdefault(repo_id, Counter())[name] = counts.get(repo_id, 0)
+
+
+def _counts_by_repository(run: Run, name: str) -> dict[str, int]:
+    if run.plan.engine == "local":
+        counted = count_rows(run.store.root, name, run.pins[name], ("repo_id",))
+        return {repo_id: count for (repo_id,), count in counted.items()}
+    wanted = InList.of(run.store.table(name).column("repo_id"), run.listed.listings)
+    where = Predicate.all_of(run.store.table(name), wanted)
+    rows = scan(run.spark_store, name, run.pins[name], where=where).rows
+    return {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
 
 
 def _refuse_concurrent_writes(run: Run) -> None:
@@ -188,7 +196,7 @@ def record_artifacts(run: Run) -> None:
     rows = [
         _artifact(run, number, step)
         for number, step in enumerate(run.begun)
-        if step in run.plans or step in run.errors or run.refreshed_in(step)
+        if step in run.plans or step in run.finished or step in run.errors or run.refreshed_in(step)
     ]
     if rows:
         append_small(run.store.root, run.store.table(ARTIFACTS), run.redacted(rows), Commit(run.run_id))
