@@ -128,8 +128,8 @@ class FileView(Struct, frozen=True, dict=True):
 
     def row(self, table: str) -> Row:
         """Return the file's row in a nested table; of SCIP its first document; empty if there is none."""
-        found: Row | None = self._document if table == SCIP else self.tables.get(table)
-        return found or {}
+        row: Row | None = self._document if table == SCIP else self.tables.get(table)
+        return row or {}
 
     def list(self, table: str, name: str) -> Columns:
         """Return a list of the file's row in a nested table; empty if there is none."""

@@ -253,13 +253,13 @@ class _BindingResolver:
         )
         tops = [scope.node_id for scope in context.cached(scopes_of).values() if scope.parent_id is None]
         self._module = tops[0] if tops else None
-        self._found: dict[tuple[str, str], str | None] = {}
+        self._resolutions: dict[tuple[str, str], str | None] = {}
 
     def __call__(self, scope: str, name: str) -> str | None:
         """Return the binding of a variable of a scope; None if the file does not bind it."""
-        if (scope, name) not in self._found:
-            self._found[scope, name] = self._find(scope, name)
-        return self._found[scope, name]
+        if (scope, name) not in self._resolutions:
+            self._resolutions[scope, name] = self._find(scope, name)
+        return self._resolutions[scope, name]
 
     def _find(self, scope: str, name: str) -> str | None:
         own = binding_id(scope, name)
