@@ -26,8 +26,7 @@ from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.file_view import FileView, Reads, load_views, union_reads
 from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.reads import reads as graph_reads
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
-from codeanatomy.graph.rows import file_rows as graph_rows
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, rows_of_files
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
@@ -121,10 +120,8 @@ class SecondPass(Struct, frozen=True):
         counts: Counter[str] = Counter()
         keys: list[tuple[str, Mapping[str, str]]] = []
         samples: list[pa.RecordBatch] = []
-        for view in files:
-            if not view.row(FILES) or view.row(FILES)["skipped_reason"] in DELIBERATE_SKIPS:
-                continue
-            made = graph_rows(view, self.profile)
+        graphed = [view for view in files if _has_graph(view)]
+        for view, made in zip(graphed, rows_of_files(graphed, self.profile), strict=True):
             tables = {**made.tables, SHARED: shared_row(view, made.shared)}
             for name, rows in tables.items():
                 counts[name] += rows.num_rows
@@ -146,6 +143,11 @@ class SecondPass(Struct, frozen=True):
                 if name in SAMPLED:
                     yield _sample(name, sample_rows(whole, SAMPLED[name]))
         yield counts_piece({group.repo_id: with_copies(counts)})
+
+
+def _has_graph(view: FileView) -> bool:
+    row = view.row(FILES)
+    return bool(row) and row["skipped_reason"] not in DELIBERATE_SKIPS
 
 
 def parts_of(batches: Batches) -> Iterator[Batches]:
