@@ -4,8 +4,8 @@
     work()
     spent = difference(processor_seconds(pid), before)        # {"driver": ..., "jvm": ..., "workers": ...}
 
-Processes that have ended count for the parent that waited for them, so nothing is lost as long as the parent
-lives; Python workers end as children of PySpark's daemon.
+Processes that have ended count for the parent that waited for them (Python workers end as children of
+PySpark's daemon), except for the driver: what it has waited for was counted by its own kind while it lived.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def processor_seconds(root: int) -> dict[str, float]:
         except OSError:
             continue
         # User and system time, of the process and of children that it waited for.
-        spent[kind] = spent.get(kind, 0.0) + sum(map(int, cells[11:15])) / TICKS
+        counted = cells[11:13] if kind == "driver" else cells[11:15]
+        spent[kind] = spent.get(kind, 0.0) + sum(map(int, counted)) / TICKS
     return spent
 
 
