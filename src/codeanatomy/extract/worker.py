@@ -216,7 +216,8 @@ class _SharedProgress:
 
     def read(self) -> tuple[int, int, float]:
         file, step, since = PROGRESS.unpack_from(self._memory)
-        return file, step, since
+        # `pack_into` clears the memory before it writes: without a time, the child is just writing it.
+        return file, step, since or time.monotonic()
 
 
 @dataclass

@@ -49,7 +49,9 @@ EMPTY_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
 def shared_row(file: FileView, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
     """Return the shared rows of a file as one row of `graph_shared_v1`."""
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
-    streams = {column: pack_rows(tables[name]) for name, column in COLUMNS.items()}
+    # Copied: the stream of a slice has bytes of its neighbours, and equal rows must have equal bytes.
+    own = {name: tables[name].take(pa.array(range(tables[name].num_rows), pa.int64())) for name in COLUMNS}
+    streams = {column: pack_rows(own[name]) for name, column in COLUMNS.items()}
     return pa.RecordBatch.from_pylist([{**cells, **streams}], SCHEMA)
 
 
