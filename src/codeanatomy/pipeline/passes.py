@@ -87,6 +87,8 @@ ADDED_SEQUENCE = 2
 RELATE_KINDS = frozenset({"relate", "disagreement"})
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 ALL_FILES = None
+# Tables whose rows are counted where they are made, if the step works on whole repositories.
+COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*TABLES, SHARED, *COPIES, "graph_files")}
 
 
 class StepContext(Protocol):
@@ -260,8 +262,7 @@ class Passes:
         for repo_id in repositories:
             changed = None if self.refresh is None else ids_of(self.refresh.changes)
             self._seen[repo_id] = self._files(repo_id) if changed is None else changed
-        if self.refresh is None:
-            run.count(sum_counts(self.executor.collect(held, COUNTS)))
+        self._count(held)
         return held
 
     def _stored_first_pass(self) -> None:
@@ -294,8 +295,19 @@ class Passes:
             held = self.executor.map_groups(step, [stored], named, "chunk", work)
         self._views.append(held)
         self._held += [stored, held]
-        if self.refresh is None:
-            self.run.count(sum_counts(self.executor.collect(held, COUNTS)))
+        self._count(held)
+
+    def _count(self, held: Held) -> None:
+        """Count the rows of steps that work on whole repositories; a refresh counts what it commits."""
+        counts = sum_counts(self.executor.collect(held, COUNTS))
+        if self.refresh is not None:
+            whole = [step for step in COUNTED if self._busy(step) and self._is_whole(step)]
+            names = {name for step in whole for name in COUNTED[step]}
+            counts = {
+                repo_id: Counter({name: counted[name] for name in counted.keys() & names})
+                for repo_id, counted in counts.items()
+            }
+        self.run.count(counts)
 
     def _made_files(self) -> dict[str, list[DataFile]]:
         """Return the data files that pass one has written, by table."""
@@ -446,6 +458,9 @@ class Passes:
             repo_id = refresh.repo_id
             stored.append(StoredRows(PROGRAMS, repo_id, ALL_FILES, STORED_PROGRAMS, PROGRAMS))
             normalized = self._normalized_files()
+            if self._is_late and self._graphed_files() is None:
+                # All files are normalized in pass two, which needs the diagnostics of relate of all.
+                normalized |= self._files(repo_id)
             wanted = refresh.touched_in(FILES, SCIP, TYPES) | normalized
             scopes[repo_id] = SolveScope(ids_of(refresh.changes), wanted, normalized)
         if stored:
@@ -598,8 +613,7 @@ class Passes:
                 work = self._second_work(self._sink(FILE_TABLES))
                 made = self.executor.map_groups(step, inputs, names, "chunk", work)
             self._held.append(made)
-            if self.refresh is None:
-                self.run.count(sum_counts(self.executor.collect(made, COUNTS)))
+            self._count(made)
             if self._is_late and self._busy(NORMALIZE):
                 self._commit_late(made, solved, redone)
             if self._busy(GRAPH):
@@ -629,6 +643,14 @@ class Passes:
             else:
                 others = redone - seen
                 owners = tuple(sorted(others))
+            if repo_id not in self._busy(EXTRACT):
+                # The claims of tools are not among what pass one has passed on.
+                whole = ALL_FILES if redone is None else tuple(sorted(redone))
+                wanted += [
+                    StoredRows(name, repo_id, whole, reads[name], name)
+                    for name in PROGRAM_TABLES
+                    if name in reads
+                ]
             if not others:
                 continue
             emitted = frozenset(each.file_id for each in self._outcome.files)
@@ -643,9 +665,7 @@ class Passes:
                 elif name == DIAGNOSTICS and not is_made and self.refresh is not None:
                     rest = tuple(sorted(others - reported))
                     wanted.append(StoredRows(name, repo_id, rest, reads[name], name))
-                elif name in PROGRAM_TABLES and repo_id in self._busy(EXTRACT):
-                    continue
-                elif not is_made:
+                elif name not in PROGRAM_TABLES and not is_made:
                     wanted.append(StoredRows(name, repo_id, owners, reads[name], name))
         return wanted
 
@@ -661,13 +681,14 @@ class Passes:
             for name in FILE_TABLES
         }
         with self.run.timed("normalize_commit"):
-            if redone is None:
+            if self._is_whole(NORMALIZE):
                 self._commits(NORMALIZE).all(tables)
                 if solved is not None:
                     self._add_diagnostics(solved)
                 return
             owners = {name: structs.replace(each, owners=redone) for name, each in tables.items()}
             if solved is not None:
+                # In one commit: a refresh commits once to a table.
                 added = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
                 both = [*owners[DIAGNOSTICS].files, *added.files]
                 owners[DIAGNOSTICS] = structs.replace(owners[DIAGNOSTICS], files=both)

@@ -21,8 +21,8 @@ from msgspec import structs, to_builtins
 
 from codeanatomy import node_ids
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
-from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.read.duck import count_rows
+from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.small import append_small

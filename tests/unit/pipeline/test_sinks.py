@@ -58,7 +58,7 @@ def test_rows_of_other_tables_are_pieces() -> None:
         *sink.add("r", "0000", LINES, lines("a.py", 2)),
         *sink.add("r", "0000", LINES, lines("b.py", 1)),
     ]
-    assert [piece[:2] + (piece.name,) for piece in pieces] == [("r", "0000", ROWS + LINES)] * 2
+    assert [(*piece[:2], piece.name) for piece in pieces] == [("r", "0000", ROWS + LINES)] * 2
     # Their keys differ: tasks do not know of each other.
     assert len({piece.key for piece in pieces}) == 2
     assert sum(rows.num_rows for rows in batches_of(pieces)[ROWS + LINES]) == 3

@@ -1,0 +1,201 @@
+"""Builds of which some steps were done before: by a run that died, or by one with other rules.
+
+What the skipped steps would have passed on is read from tables, and the rows are those of a clean build.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
+from codeanatomy.lake.lease import read_lease
+from codeanatomy.lake.manifest import read_manifest
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.passes import Passes
+from codeanatomy.plan import steps
+from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.query.checks.compare import compare_lakes
+from support.edits import GARBAGE, write_tree
+from support.light_builds import clean_lake, refreshed
+
+STEPS = ("extract", "normalize", "relate", "graph")
+SOURCES = {
+    "lib.py": b"def f():\n    return 1\n\n\ndef g():\n    return f()\n",
+    "use.py": b"from lib import f, g\nfrom missing import h\n\nx = f()\ng(h)\nx()\n",
+    "tops.py": b"class A:\n    pass\n\n\nclass B(A):\n    pass\n",
+    "order.py": b"from tops import A, B\n\n\nclass C(A, B):\n    pass\n",
+    "broken.py": b"def broken(:\n",
+    "garbage.py": GARBAGE,
+}
+# The call of `x` in use.py has a target now.
+EDIT = {"lib.py": b"def f():\n    made = g\n    return made\n\n\ndef g():\n    return f()\n"}
+REDONE_FROM = {
+    "extract": STEPS,
+    # The diagnostics are those of both.
+    "normalize": STEPS[1:],
+    "relate": STEPS[1:],
+    "graph": STEPS[3:],
+}
+
+
+class Died(Exception):
+    """A run that ends here."""
+
+
+def scip_index(path: Path) -> ScipChoice:
+    """Write an index with a document of a file, and one of a file that is not there."""
+    documents = [
+        Document(
+            relative_path=name,
+            language="python",
+            position_encoding=1,
+            occurrences=[Occurrence(range=[line, 4, 5], symbol=f"local {line}", symbol_roles=1)],
+        )
+        for name, line in (("lib.py", 0), ("lib.py", 4), ("nowhere.py", 0))
+    ]
+    metadata = Metadata(tool_info={"name": "by-hand", "version": "1"})
+    path.write_bytes(Index(metadata=metadata, documents=documents).SerializeToString())
+    return ScipChoice(given={"app": path})
+
+
+class Lakes:
+    """A lake of the sources, and clean lakes of the sources before and after the edit."""
+
+    def __init__(self, work: Path, **options: Any) -> None:
+        self.options = options
+        self.sources = {"app": work / "source"}
+        self.before, self.after = work / "before", work / "after"
+        write_tree(self.sources["app"], SOURCES | EDIT)
+        clean_lake(self.after, self.sources, **options)
+        write_tree(self.sources["app"], SOURCES)
+        clean_lake(self.before, self.sources, **options)
+
+
+@pytest.fixture(scope="module", params=["plain", "scip"])
+def lakes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lakes:
+    work = tmp_path_factory.mktemp(request.param)
+    return Lakes(work, **({"scip": scip_index(work / "index.scip")} if request.param == "scip" else {}))
+
+
+@pytest.fixture
+def sources(lakes: Lakes) -> Iterator[dict[str, Path]]:
+    """The sources, which a test may edit."""
+    yield lakes.sources
+    write_tree(lakes.sources["app"], SOURCES)
+
+
+def expect_equal(lake: Path, clean: Path) -> None:
+    """Equal rows in all tables, and the same counts in the manifest."""
+    compared = compare_lakes(str(lake), str(clean))
+    assert not compared.tables, (compared.tables, compared.differences[:5])
+    ours, theirs = (Snapshot.open(str(each)).repositories["app"] for each in (lake, clean))
+    kept = {name: count for name, count in theirs.row_counts.items() if count}
+    assert {name: ours.row_counts.get(name, 0) for name in kept} == kept
+    assert ours.error_counts == theirs.error_counts
+
+
+# Where a run dies, and the steps that the journal has then.
+PLACES = {
+    "_solved": ("extract", "normalize"),
+    "_commit_solved": ("extract", "normalize"),
+    "_second_pass": ("extract", "normalize", "relate"),
+    "_commit_graph": ("extract", "normalize", "relate"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_build_resumes_what_a_dead_one_has_done(
+    place: str, lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+
+    def dies(passes: Passes, *_: object) -> None:
+        # The commits that go on beside it.
+        passes._join()
+        raise Died
+
+    with monkeypatch.context() as dead:
+        dead.setattr(Passes, place, dies)
+        with pytest.raises(Died):
+            clean_lake(lake, lakes.sources, **lakes.options)
+    row = read_lease(str(lake))
+    assert row is not None
+    done = tuple(each.step_name for each in row.done)
+    # Documents of an index are evidence for normalize, which then ends with the graph.
+    is_late = "scip" in lakes.options
+    resumed = tuple(step for step in PLACES[place] if step == "extract" or not is_late)
+    assert done == resumed
+    assert {each.status for each in read_manifest(str(lake))} == {"failed"}
+    report = refreshed(lake, lakes.sources, **lakes.options)
+    assert {step: report.steps[step]["app"] for step in STEPS} == {
+        step: "resume" if step in resumed else "run" for step in STEPS
+    }
+    expect_equal(lake, lakes.before)
+    assert refreshed(lake, lakes.sources, **lakes.options).status == "unchanged"
+
+
+def test_steps_of_two_dead_runs_are_resumed(
+    lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    for place in ("_solved", "_second_pass"):
+
+        def dies(passes: Passes, *_: object) -> None:
+            passes._join()
+            raise Died
+
+        with monkeypatch.context() as dead:
+            dead.setattr(Passes, place, dies)
+            with pytest.raises(Died):
+                clean_lake(lake, lakes.sources, **lakes.options)
+    refreshed(lake, lakes.sources, **lakes.options)
+    expect_equal(lake, lakes.before)
+
+
+@pytest.mark.parametrize("is_edited", [False, True], ids=["", "edited"])
+@pytest.mark.parametrize("changed", STEPS)
+def test_steps_with_other_rules_are_done_from_tables(
+    changed: str,
+    is_edited: bool,
+    lakes: Lakes,
+    sources: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake, digest = tmp_path / "lake", steps.code_digest
+    shutil.copytree(lakes.before, lake)
+    if is_edited:
+        write_tree(sources["app"], SOURCES | EDIT)
+    monkeypatch.setattr(steps, "code_digest", lambda step: "new" if step == changed else digest(step))
+    report = refreshed(lake, sources, **lakes.options)
+    other = "refresh" if is_edited else "skip"
+    assert {step: report.steps[step]["app"] for step in STEPS} == {
+        step: "run" if step in REDONE_FROM[changed] else other for step in STEPS
+    }
+    expect_equal(lake, lakes.after if is_edited else lakes.before)
+    assert refreshed(lake, sources, **lakes.options).status == "unchanged"
+
+
+def test_another_profile_and_back(lakes: Lakes, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    shutil.copytree(lakes.before, lake)
+    report = refreshed(lake, lakes.sources, profile="full", **lakes.options)
+    assert [step for step in STEPS if report.steps[step]["app"] == "run"] == ["graph"]
+    assert compare_lakes(str(lake), str(lakes.before)).tables
+    refreshed(lake, lakes.sources, **lakes.options)
+    expect_equal(lake, lakes.before)
+
+
+def test_step_by_step(lakes: Lakes, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    for until in STEPS:
+        report = clean_lake(lake, lakes.sources, until=until, **lakes.options)
+        ran = [step for step, actions in report.steps.items() if actions["app"] == "run"]
+        # Relate adds to a table of normalize, which is done again with it.
+        assert ran == (["normalize", "relate"] if until == "relate" else [until])
+    expect_equal(lake, lakes.before)
