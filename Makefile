@@ -57,7 +57,7 @@ bench-startup: $(VENV)/.ready ## time from process start to the first committed 
 bench-extract: $(VENV)/.ready ## the extract stage over the standard library, against a plain process pool
 	@$(PY) bench/extract.py
 
-bench-normalize: $(VENV)/.ready ## the normalize stage over the standard library, against the extract stage
+bench-normalize: $(VENV)/.ready ## what normalize adds to extract over the standard library
 	@$(PY) bench/normalize.py
 
 bench-calls: $(VENV)/.ready ## call sites with one, several and no targets, and what the analysis costs

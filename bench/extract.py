@@ -87,7 +87,7 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
     settings = load_settings((f"runtime.master=local[{CORES}]",))
     spark = open_session(settings.runtime)
     with tempfile.TemporaryDirectory() as lake:
-        order = BuildRequest(lake, settings, (Repository("stdlib", folder),), until=EXTRACT)
+        order = BuildRequest(lake, settings, (Repository("stdlib", folder),), until=EXTRACT, engine="spark")
         memory = Memory()
         memory.start()
         report = build(order, Progress(io.StringIO()), lambda: spark)
