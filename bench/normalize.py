@@ -3,7 +3,7 @@
     make bench-normalize                                   # python bench/normalize.py [FOLDER]
 
 A build until extract and one until normalize, in one session, each into a lake of its own: the difference of
-their wall times, with commits, is what normalize takes. The start of the session is not counted. Also printed:
+their wall times, with commits, is what normalize takes; the start of the session is not counted. Printed too:
 rows by table, peak memory of driver, JVM and workers, and whether 1, 2 and 7 partitions give the same rows
 (of a part of the standard library: `json`, `email` and `asyncio`).
 """
