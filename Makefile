@@ -78,8 +78,8 @@ bench-run: $(VENV)/.ready ## a whole small build and its parts, against a bare P
 bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see, and what the next build makes
 	@PYTHONPATH=tests $(PY) bench/crash.py
 
-bench-ask: $(VENV)/.ready ## latency of each verb on a django lake: cold process, warm, in a Spark session
-	@PYTHONPATH=tests $(PY) bench/ask.py
+bench-ask: $(VENV)/.ready ## latency of each verb on the lake of django with its tests: cold process, warm, in a Spark session
+	@PYTHONPATH=tests $(PY) bench/ask.py --sdist
 
 bench-incremental: $(VENV)/.ready ## refreshes of django after edits, on local processes and on Spark, against a full build of it
 	@PYTHONPATH=tests $(PY) bench/incremental.py
