@@ -31,11 +31,12 @@ from codeanatomy.normalize.rules import FILE_TABLES, file_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executor import Group
-from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut
+from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, wide_pieces
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.plan.changes import FILES, PROGRAM_TABLES
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
+from codeanatomy.relate.program import Program
 
 PROGRAM_SCHEMA = pa.schema(
     {"file_id": pa.string(), "path": pa.string(), "program": pa.binary(), "rows_digest": pa.string()}
@@ -93,7 +94,7 @@ class FirstPass(Struct, frozen=True):
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
         for chunk, members in rows_by_chunk(name, rows, self.chunk_counts[repo_id]):
-            yield from cut(repo_id, chunk, name, pack_rows(members), uuid4().hex)
+            yield from wide_pieces(repo_id, chunk, name, members)
 
     def work_on_views(
         self,
@@ -112,7 +113,7 @@ class FirstPass(Struct, frozen=True):
                     if rows.num_rows:
                         normalized.setdefault(name, []).append(rows)
             if view.repo_id in self.compiled and view.row("libcst_files_v1"):
-                program = compile_file(view, problem.error_type if problem else None)
+                program = _compiled(view, problem.error_type if problem else None)
                 chunk = chunk_name(view.file_id, self.chunk_counts[view.repo_id])
                 programs.setdefault(chunk, []).append(
                     {"file_id": view.file_id, "path": view.path, "program": msgpack.encode(program)}
@@ -132,6 +133,14 @@ class FirstPass(Struct, frozen=True):
                 projected = project(name, rows, self.passed[name])
                 for chunk, members in rows_by_chunk(name, projected, self.chunk_counts[repo_id]):
                     yield chunk, name, pack_rows(members)
+
+
+def _compiled(view: FileView, failure: str | None) -> Program:
+    try:
+        return compile_file(view, failure)
+    # A bug of ours, or a file of an unforeseen shape, costs this program and no more.
+    except Exception as error:  # noqa: BLE001
+        return compile_file(view, type(error).__name__)
 
 
 class StoredFirstPass(Struct, frozen=True):
