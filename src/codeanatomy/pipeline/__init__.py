@@ -1,20 +1,26 @@
 """Run the steps of a build: map the pure functions of the step packages over files and hand rows to `delta`.
 
-context         the state of a run that every step reads and adds to
-extract_step    extract on Spark
-normalize_step  normalize on Spark
-relate_step     relate on Spark: compile files, solve repositories
-graph_step      graph on Spark
-inputs          scans of pinned inputs, sessions and task counts of steps
-input_frames    frames of the extract tables, reduced to what per-file functions read
-bundles         rows of several tables about a file, brought together without a join
-packed_rows     rows packed by table in one frame, and their commits
+passes          drives a build: pass one over files, the solve of repositories, pass two, their commits
+first_pass      pass one: extract, normalize and compile a file where it is read
+solve           solves repositories and emits the relations of their files
+second_pass     pass two: graph rows, and rows that belong to no single file
+pieces          what goes from one pass to the next, in pieces of a few megabytes
+chunks          files that are worked on together, by their ids
+sinks           rows of a task: written to data files, or passed on
+commits         commits of tables: of whole repositories, or of files
+context         the state of a run that every pass reads and adds to
+executor        the interface of the engines that run the passes
+spark_executor  the passes on Spark
+spark_files     data files of tables written by Spark
 sorted_tables   tables sorted by executors as Arrow
-small_tables    several small tables written by one task
-caching         cache policies of the frames of steps
-key_collisions  definitions that share a key, refused before rows are committed
-scip_indexes    tasks of the SCIP indexer
+local_executor  the passes on processes of this machine, for small builds of local lakes
+local_process   the process of a local build, which may fork
+processes       work in forked processes
+stored_rows     rows of pinned tables by file, without Spark
+tool_rows       rows of tools, compared with the stored ones
 tools           which repositories the type checker and the SCIP indexer run on
-type_checker    tasks of the type checker
-refresh         the same steps for small changes, on local processes
+refreshes       the state of a repository that is refreshed
+impact          why a file that was not edited is redone
+key_collisions  definitions that share a key, refused before rows are committed
+caching         cache policies of the frames of steps
 """

@@ -66,7 +66,7 @@ from codeanatomy.pipeline.pieces import (
 )
 from codeanatomy.pipeline.refreshes import Refresh, ids_of
 from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass, are_same
-from codeanatomy.pipeline.sinks import Sink, Target
+from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.pipeline.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.stored_rows import read_stored
@@ -200,7 +200,7 @@ class Passes:
         folders = {name: local_folder(store, name) for name in names}
         return Sink(
             {
-                name: Target(folder, store.table(name))
+                name: TableFolder(folder, store.table(name))
                 for name, folder in folders.items()
                 if folder is not None
             }

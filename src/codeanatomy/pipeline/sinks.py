@@ -1,13 +1,13 @@
 """Take the rows that a task makes: write them to data files at once, or pass them on as pieces.
 
-    sink = Sink({"ast_files_v1": Target("/lake/extract/ast_files_v1", table)}).open()
+    sink = Sink({"ast_files_v1": TableFolder("/lake/extract/ast_files_v1", table)}).open()
     yield from sink.add("requests", "file:-0aB...", "ast_files_v1", batch)     # nothing: written to a file
     yield from sink.add("requests", "file:-0aB...", "cpg_edges", batch)        # pieces
     yield from sink.close()                                                    # what was written
 
 A task works on files in the order of the tables, so a table that is ordered by repository and file needs no
 exchange and no sort: every task writes one data file of it. Files of a task that fails or is repeated are in
-no log, so nobody reads them, and `vacuum` removes them. Tests: `tests/unit/pipeline/test_sinks.py`.
+no log, so no reader sees them, and `vacuum` removes them. Tests: `tests/unit/pipeline/test_sinks.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from codeanatomy.delta.write.data_files import TableWriter
 from codeanatomy.pipeline.pieces import ROWS, Piece, cut, file_piece
 
 
-class Target(NamedTuple):
+class TableFolder(NamedTuple):
     """A table in a local folder, with the write policy that the settings give it."""
 
     folder: str
@@ -36,7 +36,7 @@ class Sink(Struct, frozen=True):
     """The tables whose rows are written where they are made."""
 
     # Rows of other tables are passed on.
-    targets: Mapping[str, Target] = {}
+    targets: Mapping[str, TableFolder] = {}
 
     def open(self) -> OpenSink:
         """Return a sink for the rows of one task."""
@@ -46,7 +46,7 @@ class Sink(Struct, frozen=True):
 class OpenSink:
     """The data files that a task is writing."""
 
-    def __init__(self, targets: Mapping[str, Target]) -> None:
+    def __init__(self, targets: Mapping[str, TableFolder]) -> None:
         self._targets = targets
         self._writers: dict[str, TableWriter] = {}
 

@@ -111,7 +111,7 @@ def test_two_repositories_of_a_run(tmp_path: Path, same_key: SameKey) -> None:
     same_key(("two", "b.py", "f"), ("one", "a.py", "A.f"))
     one = write(tmp_path / "one", {"a.py": ONE})
     two = write(tmp_path / "two", {"b.py": "def f(): ...\n"})
-    with pytest.raises(KeyCollision, match=r"a\.A\.f of a\.py in one, f of b\.py in two"):
+    with pytest.raises(KeyCollision, match=r"shared by A\.f of a\.py in one, f of b\.py in two"):
         clean_lake(tmp_path / "lake", {"one": one, "two": two})
     assert published(tmp_path / "lake") == []
 
@@ -225,8 +225,12 @@ def test_every_definition_has_a_node_with_its_key(tmp_path: Path) -> None:
 
 def test_packed_keys_are_those_that_were_packed() -> None:
     keys = {"": "k" * 16, "A.f": "l" * 16, "\ud800": "m" * 16}
-    assert [owner.key for owner in unpack_keys(pack_keys("r", "a.py", keys))] == list(keys.values())
-    assert list(unpack_keys(pack_keys("r", "a.py", {}))) == []
+    packed = pack_keys("r", [("a.py", keys), ("b.py", {}), ("c.py", {"g": "n" * 16})])
+    owners = list(unpack_keys(packed))
+    assert [owner.key for owner in owners] == [*keys.values(), "n" * 16]
+    assert [(owner.repo_id, owner.path) for owner in owners] == [("r", "a.py")] * 3 + [("r", "c.py")]
+    assert list(unpack_keys(pack_keys("r", [("a.py", {})]))) == []
+    assert list(unpack_keys(pack_keys("r", []))) == []
 
 
 def test_numbers_are_of_the_first_bytes() -> None:

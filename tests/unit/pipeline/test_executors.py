@@ -1,0 +1,119 @@
+"""Local processes run the passes of a build: whatever their number, the rows are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from codeanatomy.errors import NeedsSpark
+from codeanatomy.pipeline.executor import Group, TableWrite, groups_of, piece_order
+from codeanatomy.pipeline.local_executor import HELD, LocalExecutor
+from codeanatomy.pipeline.pieces import Piece, cut
+from codeanatomy.query.checks.compare import compare_lakes
+from support.edits import GARBAGE, write_tree
+from support.light_builds import SameProcess, clean_lake
+
+TREE = {
+    **{
+        f"part{number % 3}/m{number}.py": b"import m1\n\n\ndef f%d(a):\n    return a\n" % number
+        for number in range(12)
+    },
+    "part0/__init__.py": b"from .m0 import f0\n\n\nclass A:\n    def run(self):\n        return f0(self)\n",
+    "use.py": b"from part0 import A, f0\nfrom missing import h\n\nA().run()\nf0(h)\n",
+    "broken.py": b"def broken(:\n",
+    "garbage.py": GARBAGE,
+}
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two repositories and of a lake that one process has built."""
+    work = tmp_path_factory.mktemp("executors")
+    write_tree(work / "one", TREE)
+    write_tree(work / "two", {path: text for path, text in TREE.items() if "part1" not in path})
+    clean_lake(work / "lake", sources(work), "refresh.processes=1", "extract.partitions=1")
+    return work
+
+
+def sources(work: Path) -> dict[str, Path]:
+    return {name: work / name for name in ("one", "two")}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("refresh.processes=2",),
+        ("refresh.processes=2", "extract.partitions=2"),
+        ("refresh.processes=1", "extract.partitions=7"),
+        ("refresh.processes=3", "extract.partitions=7"),
+    ],
+    ids=" ".join,
+)
+def test_rows_do_not_depend_on_processes_and_partitions(
+    settings: tuple[str, ...], base: Path, tmp_path: Path
+) -> None:
+    clean_lake(tmp_path / "lake", sources(base), *settings)
+    compared = compare_lakes(str(tmp_path / "lake"), str(base / "lake"))
+    assert not compared.tables, (compared.tables, compared.differences[:5])
+    assert sum(compared.rows.values()) > 0
+
+
+def first_letter(encoded: bytes) -> Iterator[Piece]:
+    """A task: a piece for each byte, in the chunk of its value."""
+    for number, value in enumerate(encoded):
+        yield from cut("r", chr(value), "letter", bytes([value]), f"{number}")
+
+
+def joined_letters(groups: Iterator[Group]) -> Iterator[Piece]:
+    for group in groups:
+        data = b"".join(piece.data for piece in group.pieces)
+        yield from cut(group.repo_id, group.chunk, "word", data)
+
+
+@pytest.fixture
+def executor() -> LocalExecutor:
+    run: Any = SimpleNamespace(progress=SimpleNamespace(update=lambda *_, **__: None))
+    return LocalExecutor(run, SameProcess(), processes=1)
+
+
+def test_pieces_are_grouped_named_and_released(executor: LocalExecutor) -> None:
+    held = executor.map_tasks("extract", [b"abca", b"ab"], first_letter, 2)
+    assert len(executor.collect(held, "letter")) == 6
+    assert executor.collect(held, "other") == []
+    by_chunk = executor.map_groups("graph", [held], ("letter",), "chunk", joined_letters)
+    words = {piece.chunk: piece.data for piece in executor.collect(by_chunk, "word")}
+    assert words == {"a": b"aaa", "b": b"bb", "c": b"c"}
+    by_repository = executor.map_groups("relate", [held, by_chunk], ("letter",), "repo_id", joined_letters)
+    assert [piece.data for piece in executor.collect(by_repository, "word")] == [b"aaabbc"]
+    for each in (held, by_chunk, by_repository):
+        executor.release(each)
+        assert each not in HELD
+    # Twice is as good as once.
+    executor.release(held)
+
+
+def test_groups_of_pieces() -> None:
+    pieces = sorted(
+        (
+            piece
+            for repo_id, chunk in (("s", "b"), ("r", "b"), ("r", "a"), ("r", "b"))
+            for piece in cut(repo_id, chunk, "letter", b"x")
+        ),
+        key=piece_order,
+    )
+    chunks = [(repo_id, chunk, len(list(each))) for repo_id, chunk, each in groups_of(pieces, "chunk")]
+    assert chunks == [("r", "a", 1), ("r", "b", 2), ("s", "b", 1)]
+    whole = [(repo_id, chunk, len(list(each))) for repo_id, chunk, each in groups_of(pieces, "repo_id")]
+    assert whole == [("r", "", 3), ("s", "", 1)]
+
+
+def test_a_table_that_only_spark_can_write_is_refused(executor: LocalExecutor) -> None:
+    write: Any = TableWrite(SimpleNamespace(name="cpg_nodes"), "", "cpg_nodes")  # type: ignore[arg-type]
+    commit: Any = None
+    with pytest.raises(NeedsSpark, match="cpg_nodes") as refused:
+        executor.commit_rows([], write, (), "repo_id", commit)
+    assert "--engine spark" in refused.value.hint
