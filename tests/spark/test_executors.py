@@ -27,6 +27,7 @@ from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 from support import two_repositories
@@ -41,7 +42,7 @@ STEPS = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 TREE = repository(seed=5)
 INDEX = "index.scip"
 # Tables of each step, of files and of whole repositories, written by tasks and in an order of their own.
-MAPPED = ("ast_files_v1", "extract_error_artifacts", "diagnostics_norm_v1", "relations_v1", "cpg_nodes")
+ONLY_BY_SPARK = ("ast_files_v1", "extract_error_artifacts", "diagnostics_norm_v1", RELATIONS, "cpg_edges")
 
 
 def by_spark(
@@ -124,9 +125,8 @@ def local(folder: Path, sources: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide files into chunks as if repositories were 30 times as large: several chunks of a few files."""
-    count = Run.file_count
-    monkeypatch.setattr(Run, "file_count", lambda run, repo_id: 30 * count(run, repo_id))
+    """Divide files into many chunks, as those of a large repository: of a few files, of one, or of none."""
+    monkeypatch.setattr(Run, "chunk_count", lambda run, repo_id: 40)
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 7])
@@ -237,29 +237,26 @@ def test_tables_that_only_spark_can_write(
     lake, copies = tmp_path / "lake", {name: tmp_path / name for name in sources}
     for name, source in sources.items():
         shutil.copytree(source, copies[name])
-    mapped = tuple(setting for name in MAPPED for setting in with_mapped_columns(name))
-    by_spark(spark, lake, copies, *mapped)
+    settings = tuple(only_by_spark(name) for name in ONLY_BY_SPARK)
+    by_spark(spark, lake, copies, *settings)
     assert_equal_rows(lake, local)
     write_tree(copies["app"], edited_tree())
-    report = by_spark(spark, lake, copies, *mapped)
+    report = by_spark(spark, lake, copies, *settings)
     assert {step: each["app"] for step, each in report.steps.items()} == dict.fromkeys(STEPS, "run")
     clean_lake(tmp_path / "clean", copies)
     assert_equal_rows(lake, tmp_path / "clean")
 
 
-def with_mapped_columns(name: str) -> tuple[str, ...]:
-    """Return settings of a table that only Spark can write."""
-    features = ",".join((*catalog.table(name).write.enable_features, "column_mapping"))
-    return (
-        f"tables.{name}.write.enable_features={features}",
-        f"tables.{name}.schema.column_mapping_mode=name",
-    )
+def only_by_spark(name: str) -> str:
+    """Return a setting of a table that only Spark can write, and others can read."""
+    features = ",".join((*catalog.table(name).write.enable_features, "row_tracking"))
+    return f"tables.{name}.write.enable_features={features}"
 
 
 def test_rows_longer_than_a_piece(spark: SparkSession, tmp_path: Path) -> None:
     """A stream of rows that is cut into parts is put together by whoever reads or writes it."""
     source = write_sources(tmp_path / "source", {"m.py": "def f(): ...\nf()\n"})
-    text = random.Random(3).randbytes(3 * PIECE_BYTES).hex()
+    text = random.Random(3).randbytes(PIECE_BYTES).hex()
     symbols = [SymbolInformation(symbol=symbol("f"), documentation=[text])]
     seen = [Occurrence(range=[0, 4, 5], symbol=symbol("f"), symbol_roles=1)]
     document = Document(relative_path="m.py", language="python", occurrences=seen, symbols=symbols)
@@ -270,7 +267,8 @@ def test_rows_longer_than_a_piece(spark: SparkSession, tmp_path: Path) -> None:
     by_spark(spark, tmp_path / "spark", {"r": source}, **options)
     assert_equal_rows(tmp_path / "spark", tmp_path / "local")
     (row,) = [each for each in rows(tmp_path / "spark", SCIP) if each["row_kind"] == "document"]
-    assert row["symbols"][0]["documentation"] == [text]
+    is_whole = row["symbols"][0]["documentation"] == [text]
+    assert is_whole
 
 
 def test_tools_run_beside_pass_one(spark: SparkSession, tmp_path: Path) -> None:

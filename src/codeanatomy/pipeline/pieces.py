@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
+from uuid import uuid4
 
 import pyarrow as pa
 from msgspec import json
@@ -88,6 +89,17 @@ def row_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch, key: s
     for number, start in enumerate(range(0, rows.num_rows, PIECE_ROWS)):
         data = pack_rows(rows.slice(start, PIECE_ROWS))
         yield Piece(repo_id, chunk, f"{chunk if key is None else key}\t{number:06d}", name, 0, 1, data)
+
+
+def wide_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:
+    """Yield rows with long cells as streams that can be read one by one: as few rows as fit, at least one."""
+    data = pack_rows(rows)
+    if len(data) <= PIECE_BYTES or rows.num_rows <= 1:
+        yield Piece(repo_id, chunk, f"{chunk}\t{uuid4().hex}", name, 0, 1, data)
+        return
+    half = rows.num_rows // 2
+    yield from wide_pieces(repo_id, chunk, name, rows.slice(0, half))
+    yield from wide_pieces(repo_id, chunk, name, rows.slice(half))
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[tuple[str, bytes]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from uuid import uuid4
@@ -29,7 +29,8 @@ from pyspark.sql import functions as F
 from pyspark.util import inheritable_thread_target
 
 from codeanatomy import catalog
-from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
+from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
@@ -37,7 +38,7 @@ from codeanatomy.delta.read.predicate import And, InList, Or, Predicate, Term
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.file_view import INNER
+from codeanatomy.file_view import INNER, TableReads
 from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.chunks import owner_column, rows_by_chunk
 from codeanatomy.pipeline.context import Run
@@ -71,6 +72,7 @@ from codeanatomy.pipeline.sorted_tables import complete_rows
 from codeanatomy.pipeline.spark_files import write_tables
 from codeanatomy.pipeline.stored_rows import stored_predicate
 from codeanatomy.progress import run_with_progress
+from codeanatomy.spark.jvm import ENGINE_ERRORS
 from codeanatomy.spark.metrics import operator_metrics
 from codeanatomy.spark.plan_columns import plan_columns
 from codeanatomy.spark.plans import plan_texts
@@ -106,7 +108,6 @@ class SparkHeld:
 
     frame: DataFrame
     small: list[Piece] = field(default_factory=list)
-    cached: AbstractContextManager[DataFrame] | None = None
 
     @property
     def sizes(self) -> Counter[str]:
@@ -126,6 +127,8 @@ class SparkExecutor:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._sessions: dict[str, SparkSession] = {}
+        # Frames that are kept.
+        self._frames = ExitStack()
 
     def _session(self, step: str) -> SparkSession:
         """Return a session with the settings of a step."""
@@ -191,16 +194,10 @@ class SparkExecutor:
     def _computed(self, step: str, work: object, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
         """Compute a frame and keep it; report progress."""
         run = self._run
-        cached = cache_frame(run, step, work, frame)
-        held = SparkHeld(cached.__enter__(), cached=cached)
-        try:
-            small = held.frame.where(F.col("name").isin(*SMALL))
-            collect = inheritable_thread_target(run.spark)(small.toArrow)
-            rows = run_with_progress(collect, lambda: run.progress.update(step, status()))
-        except BaseException:
-            # Nobody gets it, so nobody would release it.
-            self.release(held)
-            raise
+        held = SparkHeld(self._frames.enter_context(cache_frame(run, step, work, frame)))
+        small = held.frame.where(F.col("name").isin(*SMALL))
+        collect = inheritable_thread_target(run.spark)(small.toArrow)
+        rows = run_with_progress(collect, lambda: run.progress.update(step, status()))
         run.progress.update(step, status(), last=True)
         held.small = list(in_batches(rows.to_batches()))
         if step not in run.plans:
@@ -238,7 +235,8 @@ class SparkExecutor:
         counts = {each.repo_id: run.chunk_count(each.repo_id) for each in wanted}
 
         def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
+            for from_spark in batches:
+                batch = _as_declared(table, from_spark, first.reads)
                 repositories = batch.column("repo_id")
                 for repo_id in repositories.unique().to_pylist():
                     own = batch.filter(pc.equal(repositories, repo_id))
@@ -287,11 +285,10 @@ class SparkExecutor:
             return append(store, write.table.name, frame, commit, file_bytes=size)
         return replace_by_owner(store, write.table.name, frame, owners, commit, by=by, file_bytes=size)
 
-    def release(self, held: SparkHeld) -> None:
-        """Free a frame."""
-        if held.cached is not None:
-            held.cached.__exit__(None, None, None)
-            held.cached = None
+    def release(self) -> None:
+        """Free all frames; if the JVM is gone, there are none."""
+        with suppress(*ENGINE_ERRORS, OSError):
+            self._frames.close()
 
 
 class _Counters:
@@ -358,6 +355,16 @@ def _column(name: str, fields: Sequence[str]) -> Column:
         for each in fields
     ]
     return F.arrays_zip(*parts).alias(name)
+
+
+def _as_declared(table: Table, rows: pa.RecordBatch, reads: TableReads) -> pa.RecordBatch:
+    """Give whole columns the types of the catalogue: those of Spark name list items otherwise."""
+    schema = arrow_schema(table)
+    fields = [
+        rows.schema.field(name) if reads.get(name) else schema.field(name) for name in rows.schema.names
+    ]
+    arrays = [values.cast(field.type) for values, field in zip(rows.columns, fields, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _inner(path: str, fields: Sequence[str]) -> Column:

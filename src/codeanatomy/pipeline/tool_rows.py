@@ -2,8 +2,9 @@
 
     DifferingRows()(groups)      # a group per repository: rows that differ, and whose they are
 
-SCIP indexes and type checker reports are made again as a whole. Tests: `tests/unit/pipeline/test_tool_rows.py`,
-`tests/unit/pipeline/test_refresh.py`.
+SCIP indexes and type checker reports are made again as a whole.
+
+Tests: `tests/unit/pipeline/test_tool_rows.py`, `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column
 from codeanatomy.pipeline.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, Piece, Pieces, batches_of, row_pieces
+from codeanatomy.pipeline.pieces import REDONE, Piece, Pieces, batches_of, wide_pieces
 from codeanatomy.pipeline.second_pass import STORED, are_same
 from codeanatomy.plan.changes import PROGRAM_TABLES
 
@@ -60,7 +61,7 @@ class DifferingRows(Struct, frozen=True):
                     *(_missing(group.repo_id, each) for each in (now, before)) if name == SCIP else ()
                 )
                 for batch in rows.combine_chunks().to_batches():
-                    yield from row_pieces(group.repo_id, "", name, batch)
+                    yield from wide_pieces(group.repo_id, "", name, batch)
             outcome = ToolOutcome(owners, shared, sorted(missing))
             yield Piece(group.repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
 

@@ -411,7 +411,7 @@ def _plan_refreshes(
 ) -> dict[str, tuple[SourceChange, ...]]:
     """Replace the action run by refresh where possible, and return the changed paths by repository."""
     refreshed: dict[str, tuple[SourceChange, ...]] = {}
-    first, obstacle = steps[0], _obstacle(request)
+    first, obstacle = steps[0], _obstacle(steps, request)
     for repo_id, states in request.file_states.items():
         if not _is_refreshable(first, repo_id, actions, rules, state):
             continue
@@ -432,15 +432,13 @@ def _plan_refreshes(
     return refreshed
 
 
-def _obstacle(request: PlanRequest) -> str | None:
+def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
     """Return why no repository can be refreshed, or None."""
-    if request.max_share is None:
-        return "--full was given"
-    return "the lake is not the path of a folder" if SCHEME.match(request.lake) else None
+    return "--full was given" if request.max_share is None else _local_obstacle(steps, request)
 
 
-def _local_obstacle(steps: Sequence[PlannedStep], request: PlanRequest) -> str | None:
-    """Return why local processes cannot write the tables, or None."""
+def _local_obstacle(steps: Sequence[Step | PlannedStep], request: PlanRequest) -> str | None:
+    """Return why only Spark can write the tables, or None."""
     if SCHEME.match(request.lake):
         return "the lake is not the path of a folder"
     tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)
