@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import io
 import os
+import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec import json
 from pyspark.sql import SparkSession
@@ -21,6 +23,8 @@ from codeanatomy.config import load_settings
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import extract_tables
+from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE
+from codeanatomy.pipeline.spark_executor import SMALL
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
@@ -105,6 +109,7 @@ def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(
         load_settings((), env={}, start=None),
         (Repository("r", source),),
         until="extract",
+        engine="spark",
     )
     build(order, Progress(io.StringIO()), session)
     assert [row["text"] for row in rows(lake, "repo_file_blobs_v1")] == ["x = 2  # edited\n"]
@@ -277,17 +282,18 @@ def test_a_repository_that_was_emptied(spark: SparkSession, tmp_path: Path) -> N
     assert all(rows(lake, name) == [] for name in TABLES)
 
 
-@pytest.mark.parametrize("files", [pytest.param(1, marks=pytest.mark.system), 30])
 def test_nothing_of_a_table_passes_through_the_driver(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the driver takes from Spark does not grow with the files."""
-    source = tmp_path / "source"
+    """What the driver takes from Spark are counts and descriptions of data files, some for each task."""
+    source, files, bytes_each = tmp_path / "source", 30, 20_000
     source.mkdir()
     for number in range(files):
-        (source / f"m{number}.py").write_text("def f(a): return a\n")
+        text = f"x = '{random.Random(number).randbytes(bytes_each // 2).hex()}'\n"
+        (source / f"m{number}.py").write_text(f"def f(a): return a\n{text}")
     taken: list[int] = []
-    collect, iterate = DataFrame.collect, DataFrame.toLocalIterator
+    names: set[str] = set()
+    collect, iterate, to_arrow = DataFrame.collect, DataFrame.toLocalIterator, DataFrame.toArrow
 
     def collected(self: DataFrame) -> list[Any]:
         found = collect(self)
@@ -299,9 +305,17 @@ def test_nothing_of_a_table_passes_through_the_driver(
         taken.append(len(found))
         return iter(found)
 
+    def as_arrow(self: DataFrame) -> pa.Table:
+        found = to_arrow(self)
+        names.update(found.column("name").to_pylist())
+        assert found.nbytes < bytes_each * files / 10
+        return found
+
     monkeypatch.setattr(DataFrame, "collect", collected)
     monkeypatch.setattr(DataFrame, "toLocalIterator", iterated)
     monkeypatch.setattr(DataFrame, "toPandas", None)
-    monkeypatch.setattr(DataFrame, "toArrow", None)
-    built(spark, tmp_path / "lake", {"r": source})
-    assert 0 < max(taken) <= 2 * len(TABLES)
+    monkeypatch.setattr(DataFrame, "toArrow", as_arrow)
+    settings = ("extract.partitions=2",)
+    built(spark, tmp_path / "lake", {"r": source}, until=None, settings=settings)
+    assert {COUNTS, DATA_FILE} < names <= set(SMALL)
+    assert max(taken, default=0) <= 2 * len(TABLES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.staging import clear_staged, stage
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import StepFailed, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.pipeline import caching
-from codeanatomy.pipeline import packed_rows as packing
-from codeanatomy.pipeline import relate_step as relation
-from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
+from codeanatomy.pipeline import caching, commits
+from codeanatomy.pipeline.pieces import Pieces
+from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
+from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
+from codeanatomy.query.checks.compare import compare_lakes
 from support.spark_builds import built
-from support.two_repositories import apart_lake, copied_lake, put
+from support.two_repositories import apart_lake, built_lake, copied_lake, put
 
 STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")
 
@@ -55,7 +57,9 @@ def test_memory_is_recorded_and_let_go(spark: SparkSession, lake: Path) -> None:
     assert not persisted(spark)
     found = uses(lake, recorded_runs(str(lake))[0].run_id)
     stages = {table.name: table.stage for table in catalog.TABLES}
-    assert {stages[use["table_name"]] for use in found} == {EXTRACT, NORMALIZE, RELATE, GRAPH}
+    # Normalize is done in pass one; the graph has two frames, of files and of what they share.
+    counts = Counter(stages[use["table_name"]] for use in found)
+    assert counts == {EXTRACT: 1, RELATE: 1, GRAPH: 2}
     for use in found:
         assert (use["policy"], use["location"], use["hit"]) == ("memory", None, False)
         assert use["size_bytes"] > 1000
@@ -71,14 +75,54 @@ def test_memory_is_let_go_by_a_step_that_fails(
         seen.append(persisted(spark))
         raise StorageFailure("it breaks", "")
 
-    monkeypatch.setattr(packing, "adopt_files", broken)
+    monkeypatch.setattr(commits, "adopt_files", broken)
     with pytest.raises(StorageFailure, match="step extract failed: it breaks"):
         built(spark, tmp_path / "lake", {"b": put(tmp_path, "b")})
     assert any(seen)
     assert not persisted(spark)
 
 
-@pytest.mark.system
+def test_memory_is_let_go_by_a_pass_that_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    map_groups = SparkExecutor.map_groups
+
+    def with_a_bug(
+        executor: SparkExecutor, step: str, held: Any, names: Any, by: Any, work: Any
+    ) -> SparkHeld:
+        def broken(groups: Any) -> Pieces:
+            raise ValueError("a bug in a task")
+            yield
+
+        return map_groups(executor, step, held, names, by, broken)
+
+    monkeypatch.setattr(SparkExecutor, "map_groups", with_a_bug)
+    with pytest.raises(StepFailed, match=r"step relate failed: .*a bug in a task"):
+        built(spark, tmp_path / "lake", {"b": put(tmp_path, "b")}, until=RELATE)
+    assert not persisted(spark)
+
+
+def test_every_policy_makes_the_same_rows(
+    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also where a step has several frames, each of which is staged by itself."""
+    named = {"a": put(tmp_path, "a"), "b": put(tmp_path, "b")}
+    policies = {"ast_files_v1": "none", "relations_v1": "delta_staging", "cpg_edges": "delta_staging"}
+    weakened = [f"tables.{table.name}.cache=none" for table in catalog.TABLES if table.stage == EXTRACT]
+    chosen = [f"tables.{name}.cache={policy}" for name, policy in policies.items()]
+    report = built(spark, tmp_path / "lake", named, until=None, settings=[*weakened, *chosen])
+    found = uses(tmp_path / "lake", report.run_id)
+    assert [(use["table_name"], use["policy"], use["hit"]) for use in found] == [
+        ("relations_v1", "delta_staging", False),
+        ("cpg_edges", "delta_staging", False),
+        ("cpg_edges", "delta_staging", False),
+    ]
+    assert len({use["location"] for use in found}) == 3
+    assert not list((tmp_path / "lake").glob("staging/*"))
+    compared = compare_lakes(str(tmp_path / "lake"), str(built_lake(spark, tmp_path_factory, 0)))
+    assert not compared.tables, compared.differences[:3]
+
+
 def test_what_a_failed_run_has_staged_is_not_computed_again(
     spark: SparkSession,
     tmp_path: Path,
@@ -88,19 +132,19 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
     lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
     named = {"b": put(tmp_path, "b")}
     (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
+    adopt = commits.adopt_files
     with monkeypatch.context() as patched:
 
-        def broken(*given: Any, **more: Any) -> None:
-            raise StorageFailure("it breaks", "")
+        def broken(store: Any, name: str, *given: Any, **more: Any) -> Any:
+            if name == "relations_v1":
+                raise StorageFailure("it breaks", "")
+            return adopt(store, name, *given, **more)
 
-        patched.setattr(relation, "replacements", broken)
+        patched.setattr(commits, "adopt_files", broken)
         with pytest.raises(StorageFailure, match="step relate failed: it breaks"):
             built(spark, lake, named, until=RELATE, settings=STAGED)
     staged = list((lake / "staging" / RELATE).iterdir())
     assert len(staged) == 1
-    computed = []
-    solve = relation.SolvedRepository
-    monkeypatch.setattr(relation, "SolvedRepository", lambda *given: computed.append(given) or solve(*given))
     report = built(spark, lake, named, until=RELATE, settings=STAGED)
     assert report.steps[EXTRACT] == {"b": "resume"}
     use = next(use for use in uses(lake, report.run_id) if use["policy"] == "delta_staging")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import KINDS
-from codeanatomy.config import load_settings
-from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import Store
-from codeanatomy.graph.file_view import READS
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
-from codeanatomy.pipeline.bundles import SETTINGS
-from codeanatomy.pipeline.graph_step import graph_files, merge_repositories
-from codeanatomy.spark.session import clone_session
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from support import corpus
 from support.graph_stage import graph_of
 from support.hostile_files import GOLDEN, STRANGE
@@ -114,24 +106,6 @@ def test_the_layout_is_as_declared(lake: Path) -> None:
                 "SELECT path_in_schema FROM parquet_metadata(?) WHERE bloom_filter_offset IS NOT NULL", [uri]
             ).fetchall()
             assert {bloom.column for bloom in table.write.writer.bloom_filters} <= {row[0] for row in blooms}
-
-
-@pytest.mark.parametrize("numbers", [(1, 7), pytest.param((2, 7), marks=pytest.mark.system)])
-@pytest.mark.system
-def test_partitions_do_not_matter(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
-    store = Store.from_settings(load_settings((), env={}, start=None), spark, str(lake))
-    store = replace(store, spark=clone_session(spark, SETTINGS))
-    wanted = "repo_id IN ('strange', 'closures', 'reexports', 'namespace_package', 'match_structures')"
-    inputs = {name: scan(store, name).rows.where(wanted) for name in READS}
-    found = []
-    for tasks in numbers:
-        frame, _ = graph_files(inputs, "default", tasks)
-        own = {row["first_file_id"]: row.asDict() for row in frame.select("first_file_id", *TABLES).collect()}
-        shared = sorted(bytes(row[NODES]) for row in merge_repositories(frame).collect())
-        found.append((own, shared))
-        frame.unpersist()
-    assert found[0] == found[1]
-    assert len(found[0][0]) > len(STRANGE)
 
 
 @pytest.mark.system

@@ -40,7 +40,8 @@ def copied(base: Path, folder: Path) -> tuple[Path, dict[str, Path]]:
 
 
 def by_spark(spark: SparkSession, lake: Path, sources: dict[str, Path], *, full: bool = False) -> BuildReport:
-    return build(light_builds.order(lake, sources, full=full), Progress(io.StringIO()), lambda: spark)
+    request = light_builds.order(lake, sources, full=full, engine="spark")
+    return build(request, Progress(io.StringIO()), lambda: spark)
 
 
 def assert_clean(lake: Path, folder: Path, sources: dict[str, Path]) -> None:

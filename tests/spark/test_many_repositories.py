@@ -19,7 +19,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import replace_by_owner
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import packed_rows
+from codeanatomy.pipeline import spark_files
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from support.many_repositories import DATA_TABLES, changed_files, write_repositories
@@ -40,7 +40,7 @@ def reader(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lig
     """Read a lake whose tables were written with a task per data file, as those of a large build are."""
     folder = tmp_path_factory.mktemp("many")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(packed_rows, "FEW_BYTES", 0)
+        patched.setattr(spark_files, "FEW_BYTES", 0)
         built(
             spark,
             folder / "lake",

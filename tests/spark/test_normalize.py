@@ -11,13 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.arrow import unpack_rows
-from codeanatomy.config import load_settings
-from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import Store
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.span_errors import span_errors_v1
-from codeanatomy.pipeline.normalize_step import FILE_INPUTS, gather
 from support import corpus
 from support.spark_builds import built, rows
 
@@ -167,29 +162,6 @@ def test_broken_files_are_rows_and_the_others_are_whole(stored: dict[str, list[d
     units = {row["path"] for row in stored["py_bc_blocks_norm_v1"]}
     assert units == set(FILES) - {"broken.py", "python2.py", "undecodable.py"}
     assert stored["span_errors_v1"] == []
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("numbers", [(1, 7), (2, 7)])
-def test_rows_do_not_depend_on_partitions(spark: SparkSession, lake: Path, numbers: tuple[int, ...]) -> None:
-    store = Store.from_settings(load_settings((), env={}, start=None), spark, str(lake))
-    found = []
-    for partitions in numbers:
-        witnesses = {name: scan(store, name).rows for name in FILE_INPUTS}
-        gathered, done = gather(witnesses, partitions)
-        tables = gathered.drop("counts").collect()
-        assert done.value == witnesses["bytecode_files_v1"].count()
-        gathered.unpersist()
-        found.append(
-            {
-                (row["first_file_id"], name): [batch.to_pylist() for batch in unpack_rows(bytes(stream))]
-                for row in tables
-                for name, stream in row.asDict().items()
-                if name not in ("repo_id", "first_file_id")
-            }
-        )
-    assert found[0] == found[1]
-    assert len(found[0]) > 50
 
 
 @pytest.mark.system

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import SimpleNamespace
+from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,54 +23,79 @@ import pytest
 from deltalake import Schema as DeltaSchema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.delta.read.scan import scan
+from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.config import load_settings
 from codeanatomy.delta.store import Store
-from codeanatomy.graph.file_view import READS as GRAPH_READS
-from codeanatomy.normalize.rules import READS
-from codeanatomy.pipeline import graph_step as graphing
-from codeanatomy.pipeline import normalize_step as normalization
-from codeanatomy.pipeline import relate_step as relation
-from codeanatomy.pipeline.bundles import selected
-from codeanatomy.relate.file_view import AST, BLOCKS, LIBCST, OCCURRENCES
-from codeanatomy.relate.program import CALL_TARGETS
+from codeanatomy.file_view import Reads, union_reads
+from codeanatomy.graph.reads import reads as graph_reads
+from codeanatomy.normalize.rules import READS as NORMALIZE_READS
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.executor import GroupBy, GroupWork, StoredRows
+from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
+from codeanatomy.pipeline.second_pass import SecondPass
+from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.solve import Solve
+from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
+from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
+from codeanatomy.relate.compile.file_program import WITNESS_READS
+from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.spark.plans import PlanTexts, normalise_plan, plan_texts
 from codeanatomy.spark.session import clone_session
 from support.folders import CASES
 
 PLANS = CASES / "plans"
-Read: TypeAlias = Callable[[str], DataFrame]
 Texts: TypeAlias = Callable[[str], PlanTexts]
 # By table: columns, and by nested column its fields.
 Columns: TypeAlias = dict[str, Any]
 
 
-def read_all(read: Read, *names: str) -> dict[str, DataFrame]:
-    return {name: read(name) for name in names}
+class PlannedExecutor(SparkExecutor):
+    """Plan the passes and compute nothing."""
+
+    def _computed(self, step: str, work: object, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
+        return SparkHeld(frame)
 
 
-def solved(read: Read, tasks: int) -> DataFrame:
-    programs, _ = relation.compile_programs(read_all(read, *relation.INPUTS), tasks)
-    return relation.solved(programs, repositories=2)
+def planned(executor: SparkExecutor, step: str, reads: Reads, by: GroupBy, work: GroupWork) -> DataFrame:
+    """The frame of a pass over files of two repositories whose rows are stored."""
+    wanted = [
+        StoredRows(name, repo_id, None, columns, name)
+        for repo_id in ("one", "two")
+        for name, columns in reads.items()
+    ]
+    return executor.map_groups(step, [executor.stored(wanted)], {*reads}, by, work).frame
 
 
-FRAMES: Mapping[str, Callable[[Read, int], DataFrame]] = {
-    "normalize": lambda read, tasks: normalization.gather(read_all(read, *normalization.FILE_INPUTS), tasks)[
-        0
-    ],
-    "relate": solved,
-    "graph": lambda read, tasks: graphing.graph_files(read_all(read, *GRAPH_READS), "default", tasks)[0],
+SINK = Sink()
+FIRST = union_reads(NORMALIZE_READS, COMPILE_READS)
+SOLVED: Reads = {**WITNESS_READS, PROGRAMS: dict.fromkeys(("program", "rows_digest"), ())}
+FRAMES: Mapping[str, Callable[[SparkExecutor], DataFrame]] = {
+    "normalize": lambda executor: planned(
+        executor,
+        "normalize",
+        FIRST,
+        "chunk",
+        StoredFirstPass(FirstPass(ExtractOptions(), frozenset(), frozenset(), {}, {}, SINK)),
+    ),
+    "relate": lambda executor: planned(executor, "relate", SOLVED, "repo_id", Solve({}, SINK, 1)),
+    "graph": lambda executor: planned(
+        executor,
+        "graph",
+        graph_reads("default"),
+        "chunk",
+        SecondPass(frozenset(), frozenset(), "default", SINK),
+    ),
 }
-# Python that runs by the batch, by step; nothing else of Python may be in a plan.
-PYTHON = {"normalize": {"pack", "rules"}, "relate": {"programs", "solve"}, "graph": {"pack", "make"}}
+# Python that runs by the batch; nothing else of Python may be in a plan.
+PYTHON = {"pack", "run"}
 
 
-def reader(spark: SparkSession, root: Path) -> Read:
-    """Reads tables of the catalogue, which are made where they are missing, as steps do."""
+def executor_of(spark: SparkSession, root: Path) -> SparkExecutor:
+    """An executor over tables of the catalogue without rows."""
     settings = {
         # As of tables that are too large for it.
         "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -77,13 +103,20 @@ def reader(spark: SparkSession, root: Path) -> Read:
         "spark.sql.maxMetadataStringLength": "100000",
     }
     store = Store(clone_session(spark, settings), str(root))
-
-    @cache
-    def read(name: str) -> DataFrame:
+    names = {*FIRST, *SOLVED, *graph_reads("full")}
+    for name in names:
         create_table(Path(store.location(name)), arrow_schema(catalog.table(name)))
-        return scan(store, name).rows.where(F.col("repo_id").isin(["one", "two"]))
-
-    return read
+    run = SimpleNamespace(
+        spark=store.spark,
+        spark_store=store,
+        pins=dict.fromkeys(names, 0),
+        settings=load_settings((), env={}, start=None),
+        source_bytes=10**9,
+        repository_bytes={"one": 2, "two": 1},
+        file_count=lambda repo_id: 1000,
+        files_of=lambda step: 2000,
+    )
+    return PlannedExecutor(cast("Run", run))
 
 
 def create_table(folder: Path, schema: pa.Schema) -> None:
@@ -95,21 +128,14 @@ def create_table(folder: Path, schema: pa.Schema) -> None:
     create_table_with_add_actions(str(folder), DeltaSchema.from_arrow(schema), [added])
 
 
-def texts_of(frame: DataFrame) -> PlanTexts:
-    try:
-        return plan_texts(frame)
-    finally:
-        frame.unpersist()
+@pytest.fixture(scope="module")
+def executor(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkExecutor:
+    return executor_of(spark, tmp_path_factory.mktemp("plans"))
 
 
 @pytest.fixture(scope="module")
-def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Read:
-    return reader(spark, tmp_path_factory.mktemp("plans"))
-
-
-@pytest.fixture(scope="module")
-def texts(read: Read) -> Texts:
-    return cache(lambda step: texts_of(FRAMES[step](read, 8)))
+def texts(executor: SparkExecutor) -> Texts:
+    return cache(lambda step: plan_texts(FRAMES[step](executor)))
 
 
 @pytest.mark.parametrize(
@@ -182,8 +208,9 @@ def digest(text: str) -> str:
 def test_the_folder_and_the_number_of_partitions_do_not_show(
     spark: SparkSession, texts: Texts, tmp_path: Path
 ) -> None:
-    elsewhere = reader(spark, tmp_path / "a lake with a longer name" / "v2")
-    assert texts_of(FRAMES["normalize"](elsewhere, 3)) == texts("normalize")
+    elsewhere = executor_of(spark, tmp_path / "a lake with a longer name" / "v2")
+    elsewhere._run.files_of = lambda step: 3
+    assert plan_texts(FRAMES["normalize"](elsewhere)) == texts("normalize")
 
 
 def test_a_plan_is_written_out(texts: Texts) -> None:
@@ -202,7 +229,7 @@ def test_rows_meet_by_a_key(step: str, texts: Texts) -> None:
 @pytest.mark.parametrize("step", FRAMES)
 def test_python_runs_by_the_batch_and_only_where_it_is_meant_to(step: str, texts: Texts) -> None:
     physical = texts(step).physical
-    assert set(re.findall(r"MapInArrow (\w+)\(", physical)) == PYTHON[step]
+    assert set(re.findall(r"MapInArrow (\w+)\(", physical)) == PYTHON
     operators = {line.split()[0] for line in physical.splitlines()} - {"MapInArrow"}
     assert not [name for name in operators if re.search(r"Python|Pandas|Arrow|Groups", name)]
 
@@ -217,11 +244,27 @@ def test_a_scan_reads_only_the_repositories_of_the_run(step: str, texts: Texts) 
     assert lost == []
 
 
-def test_documents_of_an_index_are_filtered_where_they_are_read(texts: Texts) -> None:
+def test_a_refresh_reads_only_its_files(executor: SparkExecutor) -> None:
+    """Rows of some files, those of no file, and nothing at all."""
+
+    def filters(**wanted: Any) -> list[str]:
+        rows = StoredRows("cpg_nodes", "one", reads={"node_id": ()}, name="nodes", **wanted)
+        physical = plan_texts(executor.stored([rows]).frame).physical
+        return re.findall(r"PushedFilters: (.*), ReadSchema", physical)
+
+    (some,) = filters(owners=("file:a", "file:b"))
+    assert "In(file_id, [file:a,file:b])" in some
+    assert "repo_id" in some
+    (unowned,) = filters(owners=None, is_unowned=True)
+    assert "IsNull(file_id)" in unowned
+    assert filters(owners=()) == []
+
+
+def test_one_exchange_by_pass(texts: Texts) -> None:
+    """Pieces of all tables meet at once; no table is exchanged by itself."""
     for step in FRAMES:
-        pushed = re.findall(r"FileScan scip_index_v1 .*PushedFilters: (.*), ReadSchema", texts(step).physical)
-        assert pushed
-        assert all("EqualTo(row_kind,document)" in filters for filters in pushed), step
+        exchanges = [line.split()[0] for line in texts(step).physical.splitlines()]
+        assert exchanges.count("Exchange") == 1, step
 
 
 def read_columns(physical: str) -> dict[str, Columns]:
@@ -250,73 +293,55 @@ def lists(declared: Mapping[str, Any]) -> dict[str, set[str]]:
     return {name: set(within) for name, within in declared.items()}
 
 
-KEYS = plain("repo_id", "file_id")
-PLACE = plain("repo_id", "file_id", "path")
+def wanted_columns(reads: Reads) -> dict[str, dict[str, set[str]]]:
+    """What the scans of a pass read, as it is declared."""
+    wanted = {}
+    for name, declared in reads.items():
+        table = catalog.table(name)
+        keys = plain(
+            *({"repo_id", "path", "index_id", "row_kind", table.owner or ""} & {*table.column_names})
+        )
+        wanted[name] = keys | lists(declared)
+    return wanted
 
 
-def test_normalize_reads_what_it_uses(texts: Texts) -> None:
-    found = by_column(read_columns(texts("normalize").physical))
-    assert set(found) == set(normalization.FILE_INPUTS)
-    wanted = {
-        "ast_files_v1": KEYS | lists({**READS.ast, "nodes": READS.ast_nodes}),
-        "libcst_files_v1": KEYS | lists(READS.libcst),
-        "symtable_files_v1": KEYS | lists(READS.symtable),
-        "scip_index_v1": PLACE
-        | plain("row_kind", "position_encoding")
-        | lists({**READS.scip, "occurrences": READS.occurrences}),
-    }
-    assert {name: found[name] for name in wanted} == wanted
-    assert found["tree_sitter_files_v1"]["captures"] == set(READS.captures)
+@pytest.mark.parametrize(
+    ("step", "reads"), [("normalize", FIRST), ("relate", SOLVED), ("graph", graph_reads("default"))]
+)
+def test_a_pass_reads_what_it_declares(step: str, reads: Reads, texts: Texts) -> None:
+    found = by_column(read_columns(texts(step).physical))
+    expected = wanted_columns(reads)
+    for name, columns in expected.items():
+        # Columns of structs are read as a whole.
+        whole = {each for each, within in reads[name].items() if not within}
+        assert {each: within for each, within in found[name].items() if each not in whole} == {
+            each: within for each, within in columns.items() if each not in whole
+        }, name
+        assert set(found[name]) == set(columns), name
+    assert set(found) == set(expected)
 
 
-def test_relate_reads_what_it_uses(texts: Texts) -> None:
-    assert by_column(read_columns(texts("relate").physical)) == {
-        "libcst_files_v1": PLACE | lists(LIBCST),
-        "ast_files_v1": KEYS | lists(AST),
-        "symtable_files_v1": KEYS | lists({"blocks": (*BLOCKS, "symbols")}),
-        "scip_index_v1": KEYS | plain("row_kind") | lists({"occurrences": OCCURRENCES}),
-        "type_checker_files_v1": KEYS | lists({"call_targets": CALL_TARGETS}),
-    }
-
-
-def test_graph_reads_what_it_uses(texts: Texts) -> None:
-    """Instructions only with the profile that shows them."""
-    found = by_column(read_columns(texts("graph").physical))
-    keys = {
-        "repo_files_v1": PLACE,
-        "relations_v1": plain("repo_id", "owner_file_id"),
-        "scip_index_v1": KEYS | plain("row_kind", "index_id"),
-    }
-    wanted = {name: keys.get(name, KEYS) | lists(declared) for name, declared in GRAPH_READS.items()}
-    wanted["bytecode_files_v1"]["code_objects"].remove("instructions")
-    assert found == wanted
-
-
-def full_profile(read: Read) -> str:
-    rows = selected("bytecode_files_v1", read("bytecode_files_v1"), instructions=True)
-    return texts_of(rows).physical
-
-
-def test_the_full_profile_reads_instructions(read: Read) -> None:
-    found = by_column(read_columns(full_profile(read)))["bytecode_files_v1"]
-    assert found == KEYS | lists({"code_objects": GRAPH_READS["bytecode_files_v1"]["code_objects"]})
+def test_only_the_full_profile_reads_instructions(executor: SparkExecutor) -> None:
+    name = "bytecode_files_v1"
+    for profile, is_read in (("default", False), ("full", True)):
+        reads = {name: graph_reads(profile)[name]}
+        work = SecondPass(frozenset(), frozenset(), profile, SINK)
+        physical = plan_texts(planned(executor, "graph", reads, "chunk", work)).physical
+        assert ("instructions" in by_column(read_columns(physical))[name]["code_objects"]) == is_read
 
 
 @pytest.mark.xfail(
     reason="Spark does not look into lambdas for the fields that they use", strict=True, raises=AssertionError
 )
 @pytest.mark.parametrize(
-    ("step", "column", "unused"),
+    ("column", "unused"),
     [
-        ("normalize", "bytecode_files_v1.code_objects", "consts"),
-        ("relate", "symtable_files_v1.blocks.symbols", "namespaces"),
-        ("full graph", "bytecode_files_v1.code_objects.instructions", "stack_depth"),
+        ("symtable_files_v1.blocks.symbols", "namespaces"),
+        ("bytecode_files_v1.code_objects.instructions", "stack_depth"),
     ],
 )
-def test_fields_that_are_not_used_are_not_read(
-    step: str, column: str, unused: str, texts: Texts, read: Read
-) -> None:
-    found: Columns = read_columns(full_profile(read) if step == "full graph" else texts(step).physical)
+def test_fields_that_are_not_used_are_not_read(column: str, unused: str, texts: Texts) -> None:
+    found: Columns = read_columns(texts("normalize").physical)
     for name in column.split("."):
         found = found[name]
     assert unused not in found
