@@ -1,7 +1,7 @@
 """Commit what the passes have made, table by table: replace rows of whole repositories, or of files.
 
-    commit = TableCommits(run, executor, "extract", Whole(("requests",)))
-    commit.all({"ast_files_v1": Redone(files), ...})
+    commits = TableCommits(run, executor, "extract", ["requests"], None, is_whole=True)
+    commits.all({"ast_files_v1": Redone(files), ...})
 
 Data files of a local lake are there already, so a commit is one entry of a table's log
 (`delta.write.adopt`); rows of other lakes are in pieces, and Spark writes them. Several tables are committed
@@ -30,7 +30,7 @@ from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executor import Executor, Held, TableWrite
 from codeanatomy.pipeline.refreshes import Refresh
 
-# Sequence of the commits of the first refresh of a run; those of whole repositories are below.
+# Numbers of the commits of a group; those of whole repositories come first.
 FIRST_SEQUENCE = 10
 # Commits at the same time: each waits for the disk more than it computes.
 COMMITTERS = 8
@@ -56,19 +56,29 @@ class TableCommits:
     """Commits of a step, for repositories that are built as a whole or for one that is refreshed."""
 
     def __init__(
-        self, run: Run, executor: Executor, step: str, repositories: Sequence[str], refresh: Refresh | None
+        self,
+        run: Run,
+        executor: Executor,
+        step: str,
+        repositories: Sequence[str],
+        refresh: Refresh | None,
+        *,
+        is_whole: bool,
     ) -> None:
         self._run = run
         self._executor = executor
         self._step = step
         self._repositories = sorted(repositories)
         self._refresh = refresh
+        # Whether the step works on all files of the repositories, also in a refresh.
+        self._is_whole = is_whole
 
     def all(self, redone: Mapping[str, Redone], sequence: int = 0) -> None:
         """Commit tables at the same time, and report progress."""
         run, rows = self._run, 0
-        number = sequence if self._refresh is None else FIRST_SEQUENCE + self._refresh.number
-        commit = run.commit(self._step, number)
+        # Every group of repositories has numbers of its own, in the order in which the groups commit.
+        base = 0 if self._refresh is None else FIRST_SEQUENCE * (1 + self._refresh.number)
+        commit = run.commit(self._step, base + sequence)
         inherit = run.in_thread
         with ThreadPoolExecutor(COMMITTERS) as pool:
             pending = {
@@ -79,9 +89,9 @@ class TableCommits:
                 if future.exception() is not None:
                     pool.shutdown(cancel_futures=True)
                 done, name = future.result(), pending[future]
-                if done.committed or done.repeated or self._refresh is None:
+                if done.committed or done.repeated or self._is_whole:
                     run.done(self._step, name, done)
-                    if self._refresh is not None:
+                    if self._refresh is not None and not self._is_whole:
                         _count(run, self._refresh.repo_id, name, done)
                 rows += done.rows
                 status = f"{ready}/{len(redone)} tables, {rows:,} rows"

@@ -279,10 +279,12 @@ class Run:
         shared = {name for each in self.plan.steps for name in each.adds_to}
         counted = tuple(name for name in planned.outputs if name not in shared | self.recount)
         known = [each for each in planned.repositories if each.action != "skip"]
+        with self.counting:
+            rows = {each.repo_id: counts_of(self.counts[each.repo_id], counted) for each in known}
         return StepDone(
             step,
             {each.repo_id: each.fingerprint for each in known},
-            {each.repo_id: counts_of(self.counts[each.repo_id], counted) for each in known},
+            rows,
             {name: self.pins[name] for name in tables if name in self.pins},
             {each.repo_id: self.made_by(step, each.repo_id) for each in known},
         )

@@ -99,8 +99,8 @@ class Executor(Protocol):
     ) -> Committed:
         """Replace the rows of owners, or append without owners, in a table that only Spark can write."""
 
-    def release(self, held: Held) -> None:
-        """Free what is held."""
+    def release(self) -> None:
+        """Free all that is held."""
 
 
 def groups_of(pieces: Iterable[Piece], by: GroupBy) -> Iterator[Group]:

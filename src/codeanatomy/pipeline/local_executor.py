@@ -5,7 +5,7 @@
 
 Pieces stay in the worker process (`pipeline.local_process`), which forks to use several cores; the process of
 the command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
-for builds that are small (`pipeline.engines`). Tests: `tests/unit/pipeline/test_executors.py`.
+for builds that are small (`plan.run_plan.choose_engine`). Tests: `tests/unit/pipeline/test_executors.py`.
 """
 
 from __future__ import annotations
@@ -101,9 +101,10 @@ class LocalExecutor:
         """Refuse: only Spark writes to such tables."""
         raise NeedsSpark(f"{write.table.name} can only be written by Spark", "build with --engine spark")
 
-    def release(self, held: LocalHeld) -> None:
-        """Free the pieces."""
-        self._worker.call(drop, held)
+    def release(self) -> None:
+        """Free all pieces, if the process still lives."""
+        if self._worker.is_running:
+            self._worker.call(drop_all)
 
 
 def hold(held: LocalHeld, pieces: list[Piece]) -> None:
@@ -111,9 +112,9 @@ def hold(held: LocalHeld, pieces: list[Piece]) -> None:
     HELD[held] = pieces
 
 
-def drop(held: LocalHeld) -> None:
-    """Forget pieces."""
-    HELD.pop(held, None)
+def drop_all() -> None:
+    """Forget all pieces."""
+    HELD.clear()
 
 
 def pieces_named(held: LocalHeld, names: Collection[str]) -> list[Piece]:

@@ -66,6 +66,11 @@ class Worker:
                 )
             return self._process
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process was started and has not ended."""
+        return self._process is not None and self._process.poll() is None
+
     def call(self, function: Callable[Given, Made], *arguments: Given.args, **_: Given.kwargs) -> Made:
         """Run a function in the process and return its result; its exceptions are raised here."""
         process = self.start()

@@ -107,14 +107,13 @@ class WorkGroup(NamedTuple):
 def work_groups(run: Run) -> list[WorkGroup]:
     """Return the groups of repositories that have work."""
     busy = [
-        repo_id
-        for repo_id in run.listed.listings
-        if any(repo_id in (*step.runs_for, *step.refreshes) for step in run.plan.steps)
+        repo_id for repo_id in run.listed.listings if any(repo_id in step.busy for step in run.plan.steps)
     ]
     whole = tuple(repo_id for repo_id in busy if repo_id not in run.refreshes)
-    groups = [WorkGroup(whole, None)] if whole else []
-    return groups + [
-        WorkGroup((repo_id,), run.refreshes[repo_id]) for repo_id in busy if repo_id in run.refreshes
+    refreshes = sorted(run.refreshes.values(), key=lambda refresh: refresh.number)
+    return [
+        *([WorkGroup(whole, None)] if whole else []),
+        *(WorkGroup((refresh.repo_id,), refresh) for refresh in refreshes if refresh.repo_id in busy),
     ]
 
 
@@ -126,7 +125,6 @@ class Passes:
         self.executor = executor
         self.repositories, self.refresh = group
         self._step = step
-        self._held: list[Held] = []
         # Pieces of pass one, of fresh files and of stored ones.
         self._views: list[Held] = []
         self._background = ThreadPoolExecutor(1)
@@ -147,13 +145,12 @@ class Passes:
             self._join()
         finally:
             self._background.shutdown(cancel_futures=True)
-            for held in self._held:
-                self.executor.release(held)
+            self.executor.release()
 
     def forecast(self) -> tuple[Impact, ...]:
         """Return what the refresh would redo, and why; nothing is committed."""
         refresh = self._refresh_state
-        if RELATE not in self._plan_names or not self._busy(RELATE):
+        if not self._busy(RELATE) or self._is_whole(RELATE):
             return refresh.impact
         try:
             self._extract(Sink())
@@ -162,19 +159,14 @@ class Passes:
             return refresh.impact
         finally:
             self._background.shutdown(cancel_futures=True)
+            self.executor.release()
 
     # What is to be done.
 
-    @property
-    def _plan_names(self) -> tuple[str, ...]:
-        return tuple(step.name for step in self.run.plan.steps)
-
     def _busy(self, step: str) -> tuple[str, ...]:
         """Return the repositories of the group that a step has work for."""
-        if step not in self._plan_names:
-            return ()
-        planned = self.run.plan.step(step)
-        return tuple(each for each in self.repositories if each in (*planned.runs_for, *planned.refreshes))
+        busy = {each for planned in self.run.plan.steps if planned.name == step for each in planned.busy}
+        return tuple(each for each in self.repositories if each in busy)
 
     def _is_whole(self, step: str) -> bool:
         """Return whether a step works on whole repositories."""
@@ -258,7 +250,6 @@ class Passes:
         with run.timed(EXTRACT):
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
         self._views.append(held)
-        self._held.append(held)
         for repo_id in repositories:
             changed = None if self.refresh is None else ids_of(self.refresh.changes)
             self._seen[repo_id] = self._files(repo_id) if changed is None else changed
@@ -280,8 +271,8 @@ class Passes:
             if not owners or (self.refresh is None and repo_id in self._seen):
                 continue
             names = [name for name in reads if name in EXTRACTED]
-            if not steps[NORMALIZE]:
-                names += [name for name in reads if name in FILE_TABLES and not self._is_late]
+            if repo_id not in self._busy(NORMALIZE):
+                names += [name for name in reads if name in FILE_TABLES]
             whole = ALL_FILES if self.refresh is None else owners
             wanted += [StoredRows(name, repo_id, whole, reads[name], name) for name in names]
             self._seen[repo_id] = self._files(repo_id)
@@ -290,11 +281,10 @@ class Passes:
         step = NORMALIZE if steps[NORMALIZE] else RELATE
         named = {each.name for each in wanted}
         work = StoredFirstPass(self._first_work(self._sink(FILE_TABLES), steps))
-        with self.run.timed(step):
+        with self._step(step, is_last=False), self.run.timed(step):
             stored = self.executor.stored(wanted)
             held = self.executor.map_groups(step, [stored], named, "chunk", work)
         self._views.append(held)
-        self._held += [stored, held]
         self._count(held)
 
     def _count(self, held: Held) -> None:
@@ -350,7 +340,7 @@ class Passes:
         else:
             owners = ids_of(refresh.changes)
             redone = {name: structs.replace(each, owners=owners) for name, each in redone.items()}
-            redone |= self._compare_tools()
+            redone |= self._commit_tools()
         failures = self._written([fresh], {FAILURES: ROWS + FAILURES}, {"run_id": run.run_id})[FAILURES]
         redone[FAILURES] = structs.replace(failures, is_added=True)
         if refresh is not None:
@@ -363,15 +353,27 @@ class Passes:
         for repo_id in self._busy(EXTRACT):
             warn_if_source_changed(run, repo_id)
 
-    def _compare_tools(self) -> dict[str, Redone]:
-        """Keep the rows of tools for files about which they reported other rows before."""
+    def _commit_tools(self) -> dict[str, Redone]:
+        """Return the rows of tools for files about which they reported other rows before."""
+        held, outcome = self._compare_tools()
+        if held is None:
+            return {name: Redone(owners=()) for name in PROGRAM_TABLES}
+        touched = self._refresh_state.touched
+        return {
+            name: structs.replace(each, owners=touched[name], is_shared=name in outcome.shared)
+            for name, each in self._written([held], {name: name for name in PROGRAM_TABLES}).items()
+        }
+
+    def _compare_tools(self) -> tuple[Held | None, ToolOutcome]:
+        """Find the files about which tools reported other rows before."""
         refresh, repo_id = self._refresh_state, self._refresh_state.repo_id
         refresh.touched[FILES] = ids_of(refresh.changes)
-        has_rows = any(self.run.counts[repo_id][name] for name in PROGRAM_TABLES)
+        counts = self.run.counts.get(repo_id, Counter())
+        has_rows = any(counts[name] for name in PROGRAM_TABLES)
         if not has_rows and not tool_tasks(
             {repo_id: self.run.listed.listings[repo_id]}, self.run.request.types, self.run.request.scip
         ):
-            return {name: Redone(owners=()) for name in PROGRAM_TABLES}
+            return None, ToolOutcome()
         every = {name: catalog.table(name).column_names for name in PROGRAM_TABLES}
         stored = self.executor.stored(
             [
@@ -381,19 +383,13 @@ class Passes:
         )
         names = (*PROGRAM_TABLES, *(STORED + name for name in PROGRAM_TABLES))
         held = self.executor.map_groups(EXTRACT, [*self._views, stored], names, "repo_id", DifferingRows())
-        self._held += [stored, held]
         outcomes = [
             msgpack.decode(piece.data, type=ToolOutcome) for piece in self.executor.collect(held, REDONE)
         ]
         outcome = outcomes[0] if outcomes else ToolOutcome()
-        redone = self._written([held], {name: name for name in PROGRAM_TABLES})
-        for name in PROGRAM_TABLES:
-            owners = frozenset(outcome.owners.get(name, ()))
-            refresh.touched[name] = owners
-            is_shared = name in outcome.shared
-            redone[name] = structs.replace(redone[name], owners=owners, is_shared=is_shared)
+        refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in PROGRAM_TABLES}
         self._missing = frozenset(outcome.missing)
-        return redone
+        return held, outcome
 
     _missing: frozenset[str] = frozenset()
 
@@ -467,9 +463,8 @@ class Passes:
             inputs.append(self.executor.stored(stored))
         names = (PROGRAM, PROGRAMS, *PROGRAM_TABLES)
         with run.timed(RELATE):
-            work = Solve(scopes, sink, run.cores_of_task)
+            work = Solve(scopes, sink, max(1, run.cores_of_task // len(scopes)))
             solved = self.executor.map_groups(RELATE, inputs, names, "repo_id", work)
-        self._held += [*inputs[len(self._views) :], solved]
         if refresh is None or self._is_whole(RELATE):
             run.count(sum_counts(self.executor.collect(solved, COUNTS)))
         else:
@@ -507,7 +502,6 @@ class Passes:
             stored = self.executor.stored([before])
             work = SecondPass(frozenset(), frozenset(), self.run.request.profile, Sink(), others)
             held = self.executor.map_groups(RELATE, [solved, stored], (RELATIONS, BEFORE), "chunk", work)
-            self._held += [stored, held]
             for piece in self.executor.collect(held, IMPACT):
                 impact += json.decode(piece.data, type=list[Impact])
         witnessed = refresh.touched_in(*PROGRAM_TABLES) - changed - others
@@ -579,7 +573,6 @@ class Passes:
             work = StoredFirstPass(self._first_work(Sink(), steps))
             names = {each.name for each in wanted}
             normalized = self.executor.map_groups(RELATE, [stored], names, "chunk", work)
-            self._held += [stored, normalized]
             made += self._written([normalized], {DIAGNOSTICS: ROWS + DIAGNOSTICS})[DIAGNOSTICS].files
             self._again = normalized
             # Pass two has all rows of them from here.
@@ -608,11 +601,9 @@ class Passes:
             stored = self._stored_inputs(redone)
             if stored:
                 inputs.append(self.executor.stored(stored))
-                self._held.append(inputs[-1])
             with self.run.timed(step):
                 work = self._second_work(self._sink(FILE_TABLES))
                 made = self.executor.map_groups(step, inputs, names, "chunk", work)
-            self._held.append(made)
             self._count(made)
             if self._is_late and self._busy(NORMALIZE):
                 self._commit_late(made, solved, redone)
@@ -724,7 +715,6 @@ class Passes:
         run = self.run
         if redone is None:
             merged = self.executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())
-            self._held.append(merged)
             run.count(sum_counts(self.executor.collect(merged, COUNTS)))
             return [merged], frozenset()
         repo_id = self._refresh_state.repo_id
@@ -740,7 +730,6 @@ class Passes:
         stored = self.executor.stored(wanted)
         names = (SHARED, *(each.name for each in wanted))
         merged = self.executor.map_groups(GRAPH, [made, stored], names, "repo_id", MergeShared(redone))
-        self._held += [stored, merged]
         changed = [
             name
             for piece in self.executor.collect(merged, REDONE)
@@ -751,10 +740,8 @@ class Passes:
     # Commits.
 
     def _commits(self, step: str) -> TableCommits:
-        is_partial = self.refresh is not None and not self._is_whole(step)
-        return TableCommits(
-            self.run, self.executor, step, self._busy(step), self.refresh if is_partial else None
-        )
+        is_whole = self._is_whole(step)
+        return TableCommits(self.run, self.executor, step, self._busy(step), self.refresh, is_whole=is_whole)
 
     def _in_background(self, step: str, commit: Callable[[], None]) -> None:
         """Commit tables while the next pass works."""

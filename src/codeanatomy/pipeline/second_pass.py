@@ -102,7 +102,8 @@ class SecondPass(Struct, frozen=True):
         views = load_views(batches, self.reads)
         files = [views[file_id] for file_id in sorted(views)]
         if group.repo_id in self.normalized:
-            made = normalized_tables(files)
+            # Of tools there are rows about all files of the repository.
+            made = normalized_tables([view for view in files if _is_normalized(view)])
             yield from self._normalized(group, made, sink)
             # Diagnostics of relate are there already.
             rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
@@ -148,6 +149,10 @@ class SecondPass(Struct, frozen=True):
 def _has_graph(view: FileView) -> bool:
     row = view.row(FILES)
     return bool(row) and row["skipped_reason"] not in DELIBERATE_SKIPS
+
+
+def _is_normalized(view: FileView) -> bool:
+    return bool(view.row(FILES)) or any(document["is_missing"] for document in view.documents)
 
 
 def parts_of(batches: Batches) -> Iterator[Batches]:

@@ -143,6 +143,7 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
         with Worker() as worker:
             run = _new_run(prepared, progress, _no_session, lambda: None, plan, state, new_run_id(), worker)
             _add_refreshes(run)
+            _restore_counts(run)
             run.plan = structs.replace(plan, engine="local")
             plan = structs.replace(plan, impact=_forecast(run))
     if row is None or row is unfinished:
@@ -429,12 +430,17 @@ def _add_refreshes(run: Run) -> None:
         run.refreshes[repo_id] = Refresh(repo_id, number, changes)
 
 
-def _restore_progress(run: Run, lease: Lease) -> None:
-    """Take over the row counts of the published run and the completed steps of an unfinished run."""
-    _add_refreshes(run)
+def _restore_counts(run: Run) -> None:
+    """Take over the row counts of the published run."""
     for repo_id in run.listed.listings:
         before = run.base.repositories.get(repo_id)
         run.counts[repo_id] = Counter(recorded_counts(before) if before is not None else {})
+
+
+def _restore_progress(run: Run, lease: Lease) -> None:
+    """Take over the row counts of the published run and the completed steps of an unfinished run."""
+    _add_refreshes(run)
+    _restore_counts(run)
     run.resumed = _resumed_steps(run.plan, lease)
     for step in run.plan.steps:
         for planned in step.repositories:
@@ -481,6 +487,8 @@ def _stop_passes(run: Run, passes: Future[None]) -> None:
     kill_tools()
     while not passes.done():
         wait([passes], timeout=CANCEL_SECONDS)
+        # Also one that was started meanwhile.
+        run.worker.stop()
         # If the JVM is gone, there is nothing to cancel.
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps if run.is_open else ():
