@@ -53,10 +53,10 @@ from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP
 from codeanatomy.graph.rows import file_rows as graph_rows
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.normalize.rules import file_rows as normalize_rows
+from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.second_pass import COPIES
 from codeanatomy.pipeline.sinks import Sink, Target
-from codeanatomy.pipeline.sorted_tables import in_order, sort_keys
 from codeanatomy.plan.changes import PROGRAM_TABLES
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program

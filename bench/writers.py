@@ -10,7 +10,7 @@ first round that is not counted (the JVM compiles):
     Spark's way   unpack the pieces, exchange by ranges of the table's order, sort, Delta's writer, commit
                   (`delta.write.commit.append`: what a build does on an object store)
     Arrow files   the product's way on a local lake: tables in file order by the tasks that have their rows
-                  (`pipeline.sinks`), the others by executors (`pipeline.spark_files`); the commit adopts them
+                  (`pipeline.sinks`), the others by executors (`pipeline.executors.spark_files`)
 
 Processor seconds are those of the JVM, of all Python workers and of this process. Megabytes are those of the
 data files. Each round writes to a lake of its own, which is removed. Printed is Markdown for docs/writers.md.
@@ -47,12 +47,12 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.commit import append
-from codeanatomy.pipeline.executor import TableWrite
+from codeanatomy.pipeline.executors.executor import TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_rows, sort_keys
+from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
 from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
 from codeanatomy.pipeline.second_pass import COPIES, SAMPLED
 from codeanatomy.pipeline.sinks import Sink, Target
-from codeanatomy.pipeline.sorted_tables import complete_rows, sample_rows, sort_keys
-from codeanatomy.pipeline.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
 from codeanatomy.spark.session import close_session, open_session
 
 TABLES = (

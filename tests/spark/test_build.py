@@ -23,8 +23,8 @@ from codeanatomy.config import load_settings
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import extract_tables
+from codeanatomy.pipeline.executors.spark_executor import SMALL
 from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE
-from codeanatomy.pipeline.spark_executor import SMALL
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress

@@ -16,9 +16,9 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.staging import clear_staged, stage
 from codeanatomy.errors import StepFailed, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.pipeline import caching, commits
+from codeanatomy.pipeline.executors import caching, commits
+from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.pieces import Pieces
-from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
 from codeanatomy.query.checks.compare import compare_lakes
 from support.spark_builds import built

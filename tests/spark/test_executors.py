@@ -19,8 +19,8 @@ from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrenc
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.lake.manifest import read_manifest
-from codeanatomy.pipeline import spark_executor
 from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.executors import spark_executor
 from codeanatomy.pipeline.pieces import PIECE_BYTES
 from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE

@@ -14,9 +14,9 @@ from codeanatomy.errors import KeyCollision
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
 from codeanatomy.pipeline import second_pass
+from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.key_collisions import FileKeys, pack_keys, pack_numbers
 from codeanatomy.pipeline.pieces import Pieces
-from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
 from support.light_builds import clean_lake, order

@@ -19,7 +19,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import replace_by_owner
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import spark_files
+from codeanatomy.pipeline.executors import spark_files
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from support.many_repositories import DATA_TABLES, changed_files, write_repositories

@@ -34,12 +34,12 @@ from codeanatomy.file_view import Reads, union_reads
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executor import GroupBy, GroupWork, StoredRows
+from codeanatomy.pipeline.executors.executor import GroupBy, GroupWork, StoredRows
+from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
 from codeanatomy.pipeline.second_pass import SecondPass
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import Solve
-from codeanatomy.pipeline.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import WITNESS_READS
 from codeanatomy.relate.repository import PROGRAMS

@@ -18,10 +18,9 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import spark_files
-from codeanatomy.pipeline.executor import TableWrite
-from codeanatomy.pipeline.pieces import DDL, Piece, to_batch
-from codeanatomy.pipeline.sorted_tables import (
+from codeanatomy.pipeline.executors import spark_files
+from codeanatomy.pipeline.executors.executor import TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
     range_keys,
     sample_rows,
@@ -30,7 +29,8 @@ from codeanatomy.pipeline.sorted_tables import (
     write_ranges,
     write_sorted,
 )
-from codeanatomy.pipeline.spark_files import is_in_piece_order, write_ordered, write_tables
+from codeanatomy.pipeline.executors.spark_files import is_in_piece_order, write_ordered, write_tables
+from codeanatomy.pipeline.pieces import DDL, Piece, to_batch
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
 PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import load_settings
-from codeanatomy.pipeline.local_process import Worker
+from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress

@@ -323,9 +323,7 @@ def _serve(
         except EOFError:
             os._exit(0)
         try:
-            answer: PackedChunk | WorkerError = _pack_chunk(
-                request, enter, extractors, options, work
-            )
+            answer: PackedChunk | WorkerError = _pack_chunk(request, enter, extractors, options, work)
         # A bug of ours costs a file, too.
         except Exception as error:  # noqa: BLE001
             answer = WorkerError(f"{type(error).__name__}: {error}")

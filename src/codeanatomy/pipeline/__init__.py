@@ -9,18 +9,11 @@ chunks          files that are worked on together, by their ids
 sinks           rows of a task: written to data files, or passed on
 commits         commits of tables: of whole repositories, or of files
 context         the state of a run that every pass reads and adds to
-executor        the interface of the engines that run the passes
-spark_executor  the passes on Spark
-spark_files     data files of tables written by Spark
-sorted_tables   tables sorted by executors as Arrow
-local_executor  the passes on processes of this machine, for small builds of local lakes
-local_process   the process of a local build, which may fork
-processes       work in forked processes
 stored_rows     rows of pinned tables by file, without Spark
 tool_rows       rows of tools, compared with the stored ones
 tools           which repositories the type checker and the SCIP indexer run on
 refreshes       the state of a repository that is refreshed
 impact          why a file that was not edited is redone
 key_collisions  definitions that share a key, refused before rows are committed
-caching         cache policies of the frames of steps
+executors       the engines that run the passes: Spark, and local processes
 """

@@ -27,7 +27,7 @@ from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.manifest import ChangeWindow
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executor import Executor, Held, TableWrite
+from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
 from codeanatomy.pipeline.refreshes import Refresh
 
 # Numbers of the commits of a group; those of whole repositories come first.

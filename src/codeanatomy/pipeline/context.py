@@ -33,8 +33,8 @@ from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.chunks import chunk_count
-from codeanatomy.pipeline.local_process import Worker
-from codeanatomy.pipeline.processes import processes_of
+from codeanatomy.pipeline.executors.local_process import Worker
+from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.refreshes import Refresh
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import ListedRepositories

@@ -30,7 +30,7 @@ from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, proje
 from codeanatomy.normalize.rules import FILE_TABLES, file_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, wide_pieces
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.plan.changes import FILES, PROGRAM_TABLES

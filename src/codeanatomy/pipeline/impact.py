@@ -28,7 +28,7 @@ from msgspec import json
 
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import Piece, Pieces
 from codeanatomy.plan.changes import Impact
 from codeanatomy.relate.relation_rows import RELATIONS

@@ -48,7 +48,8 @@ from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.commits import Redone, TableCommits, read_change_feeds
 from codeanatomy.pipeline.context import Run, counts_of
-from codeanatomy.pipeline.executor import Executor, Held, StoredRows, TableWrite
+from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
 from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, edited_first
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys, unpack_keys
@@ -68,7 +69,6 @@ from codeanatomy.pipeline.refreshes import Refresh, ids_of
 from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass, are_same
 from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
-from codeanatomy.pipeline.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.stored_rows import read_stored
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 from codeanatomy.pipeline.tools import tool_tasks

@@ -30,7 +30,8 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, rows_of_files
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
+from codeanatomy.pipeline.executors.sorted_tables import sample_rows
 from codeanatomy.pipeline.impact import BEFORE, file_impact
 from codeanatomy.pipeline.key_collisions import pack_keys, pack_numbers
 from codeanatomy.pipeline.pieces import (
@@ -46,7 +47,6 @@ from codeanatomy.pipeline.pieces import (
     row_pieces,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
-from codeanatomy.pipeline.sorted_tables import sample_rows
 from codeanatomy.plan.changes import FILES
 
 # Copies of the edges in another order.

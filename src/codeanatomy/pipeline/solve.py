@@ -27,9 +27,9 @@ from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
+from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
 from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined
-from codeanatomy.pipeline.processes import iterate_in_fork, map_in_forks
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.program import Program

@@ -19,7 +19,7 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
 from codeanatomy.pipeline.chunks import owner_column
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executor import StoredRows
+from codeanatomy.pipeline.executors.executor import StoredRows
 
 
 def stored_predicate(wanted: StoredRows) -> Predicate:
@@ -60,6 +60,6 @@ def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
     listed = ", ".join(f'"{each}"' for each in names)
     with translate_errors(), lookup_connection() as connection:
         stored = select_rows(local_path(root), wanted.table, files)
-        query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"  # noqa: S608
+        query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"
         rows: pa.Table = connection.sql(query).to_arrow_table()
     return rows.cast(pa.schema([schema.field(each) for each in names]))

@@ -20,7 +20,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import REDONE, Piece, Pieces, batches_of, wide_pieces
 from codeanatomy.pipeline.second_pass import STORED, are_same
 from codeanatomy.plan.changes import PROGRAM_TABLES

@@ -40,16 +40,16 @@ from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
 from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
-from codeanatomy.pipeline.caching import release
 from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
-from codeanatomy.pipeline.executor import Executor
+from codeanatomy.pipeline.executors.caching import release
+from codeanatomy.pipeline.executors.executor import Executor
+from codeanatomy.pipeline.executors.local_executor import LocalExecutor
+from codeanatomy.pipeline.executors.local_process import Worker
+from codeanatomy.pipeline.executors.processes import processes_of
+from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
-from codeanatomy.pipeline.local_executor import LocalExecutor
-from codeanatomy.pipeline.local_process import Worker
 from codeanatomy.pipeline.passes import Passes, work_groups
-from codeanatomy.pipeline.processes import processes_of
 from codeanatomy.pipeline.refreshes import Refresh
-from codeanatomy.pipeline.spark_executor import SparkExecutor
 from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline

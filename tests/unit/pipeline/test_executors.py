@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from codeanatomy.errors import NeedsSpark
-from codeanatomy.pipeline.executor import Group, TableWrite, groups_of, piece_order
-from codeanatomy.pipeline.local_executor import HELD, LocalExecutor
+from codeanatomy.pipeline.executors.executor import Group, TableWrite, groups_of, piece_order
+from codeanatomy.pipeline.executors.local_executor import HELD, LocalExecutor
 from codeanatomy.pipeline.pieces import Piece, cut
 from codeanatomy.query.checks.compare import compare_lakes
 from support.edits import GARBAGE, write_tree

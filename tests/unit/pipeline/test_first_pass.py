@@ -20,7 +20,7 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
 from codeanatomy.pipeline import first_pass
 from codeanatomy.pipeline.chunks import chunk_name
-from codeanatomy.pipeline.executor import Group, piece_order
+from codeanatomy.pipeline.executors.executor import Group, piece_order
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
 from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, ROWS, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.second_pass import SecondPass

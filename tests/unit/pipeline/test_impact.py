@@ -13,7 +13,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.executor import Group
+from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.impact import BEFORE as STORED
 from codeanatomy.pipeline.impact import IMPACT, edited_first, file_impact
 from codeanatomy.plan.changes import Impact

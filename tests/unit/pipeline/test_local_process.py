@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import StepFailed, UsageError
-from codeanatomy.pipeline.local_process import Raised, Worker
+from codeanatomy.pipeline.executors.local_process import Raised, Worker
 from codeanatomy.plan.repositories import parse_repositories
 from support.processes import left_over
 

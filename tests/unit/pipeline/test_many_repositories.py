@@ -40,7 +40,7 @@ IN_CHUNKS = ("cpg_nodes", "cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst", "
 WRITE_BY_SOURCE_FILE = """
     import pyarrow as pa
 
-    from codeanatomy.pipeline import local_executor
+    from codeanatomy.pipeline.executors import local_executor
     from codeanatomy.pipeline.tool_rows import rows_by_owner
 
     write_files = local_executor.write_files

@@ -12,7 +12,7 @@ import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.pipeline.processes import FEWEST, FORK, iterate_in_fork, map_in_forks, processes_of
+from codeanatomy.pipeline.executors.processes import FEWEST, FORK, iterate_in_fork, map_in_forks, processes_of
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.

@@ -11,7 +11,7 @@ from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
-from codeanatomy.pipeline.executor import Group, groups_of, piece_order
+from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
 from codeanatomy.pipeline.key_collisions import unpack_keys
 from codeanatomy.pipeline.pieces import COUNTS, KEYS, PROGRAM, REDONE, ROWS, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass

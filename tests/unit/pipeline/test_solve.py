@@ -10,7 +10,7 @@ from msgspec import msgpack
 
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import chunk_name
-from codeanatomy.pipeline.executor import Group, piece_order
+from codeanatomy.pipeline.executors.executor import Group, piece_order
 from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, REDONE, ROWS, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope

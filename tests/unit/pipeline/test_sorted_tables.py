@@ -7,8 +7,8 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.pipeline.executor import TableWrite
-from codeanatomy.pipeline.sorted_tables import (
+from codeanatomy.pipeline.executors.executor import TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
     complete_rows,
     in_order,

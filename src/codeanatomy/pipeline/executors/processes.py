@@ -4,7 +4,7 @@
 [0, 1, 4, 9, 16, 25]
 
 Fork avoids copying the input, which is large: a solved repository, rows of many files. The parent must be a
-process with one thread, such as the local process of a build (`pipeline.local_process`) or Spark's Python
+process with one thread, such as the local process of a build (`local_process`) or Spark's Python
 worker. A child ends with its parent.
 
 Tests: `tests/unit/pipeline/test_processes.py`.

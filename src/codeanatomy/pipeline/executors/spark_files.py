@@ -4,7 +4,7 @@
 
     few bytes                several tables in one job: a task takes a group of tables
     order of the pieces      nodes (repository, file) and edges (repository, path), by keys of their pieces
-    another order            copies of the edges, properties: sorted by executors (`pipeline.sorted_tables`)
+    another order            copies of the edges, properties: sorted by executors (`sorted_tables`)
 
 A job costs a quarter of a second before it does anything, and in a new JVM more, which is why small tables
 share jobs. Why executors write Arrow files where they can: `docs/writers.md` has the measurements beside
@@ -29,9 +29,9 @@ from codeanatomy.arrow import unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
-from codeanatomy.pipeline.executor import TableWrite
+from codeanatomy.pipeline.executors.executor import TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import complete_rows, in_order, sort_keys, write_sorted
 from codeanatomy.pipeline.pieces import MB, in_batches
-from codeanatomy.pipeline.sorted_tables import complete_rows, in_order, sort_keys, write_sorted
 
 # Packed bytes of all tables that are few; in memory they are some times that.
 FEW_BYTES = 32 * MB

@@ -5,7 +5,7 @@
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
-whatever has to fork does it there (`pipeline.processes`).
+whatever has to fork does it there (`pipeline.executors.processes`).
 
 Tests: `tests/unit/pipeline/test_local_process.py`.
 """
@@ -124,8 +124,8 @@ def serve() -> None:
 
 if __name__ == "__main__":
     # Functions are sent by the name of their module, and this one has another name here.
-    from codeanatomy.pipeline import local_executor  # noqa: F401
-    from codeanatomy.pipeline.local_process import serve as serve_calls
+    from codeanatomy.pipeline.executors import local_executor  # noqa: F401
+    from codeanatomy.pipeline.executors.local_process import serve as serve_calls
 
     serve_calls()
     # The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.

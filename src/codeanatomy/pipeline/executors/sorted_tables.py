@@ -35,7 +35,7 @@ from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
-from codeanatomy.pipeline.executor import TableWrite
+from codeanatomy.pipeline.executors.executor import TableWrite
 
 MB = 1024 * 1024
 # Bytes that a range takes on disk; in memory it is five times that, and there twice while it is sorted.

@@ -39,10 +39,10 @@ from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import INNER, TableReads
-from codeanatomy.pipeline.caching import cache_frame
 from codeanatomy.pipeline.chunks import owner_column, rows_by_chunk
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executor import (
+from codeanatomy.pipeline.executors.caching import cache_frame
+from codeanatomy.pipeline.executors.executor import (
     GroupBy,
     GroupWork,
     StoredRows,
@@ -50,6 +50,8 @@ from codeanatomy.pipeline.executor import (
     TaskWork,
     groups_of,
 )
+from codeanatomy.pipeline.executors.sorted_tables import complete_rows
+from codeanatomy.pipeline.executors.spark_files import write_tables
 from codeanatomy.pipeline.impact import IMPACT
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -68,8 +70,6 @@ from codeanatomy.pipeline.pieces import (
     joined,
     to_batch,
 )
-from codeanatomy.pipeline.sorted_tables import complete_rows
-from codeanatomy.pipeline.spark_files import write_tables
 from codeanatomy.pipeline.stored_rows import stored_predicate
 from codeanatomy.progress import run_with_progress
 from codeanatomy.spark.jvm import ENGINE_ERRORS
@@ -225,7 +225,7 @@ class SparkExecutor:
         table = catalog.table(first.table)
         repositories = InList.of(table.column("repo_id"), [each.repo_id for each in wanted])
         where = Predicate(table.name, And((repositories, Or(any_of) if len(any_of) > 1 else any_of[0])))
-        found = scan(store, first.table, run.pins[first.table], where=where).rows
+        stored = scan(store, first.table, run.pins[first.table], where=where).rows
         keys = ("repo_id", "path", "index_id", "row_kind", owner_column(table))
         columns = [
             _column(name, first.reads.get(name, ()))
@@ -244,7 +244,7 @@ class SparkExecutor:
                         data = pack_rows(members)
                         yield to_batch(cut(repo_id, chunk, first.name, data, uuid4().hex))
 
-        return found.select(*columns).mapInArrow(pack, DDL)
+        return stored.select(*columns).mapInArrow(pack, DDL)
 
     def collect(self, held: SparkHeld, *names: str) -> list[Piece]:
         """Return the pieces of these names."""

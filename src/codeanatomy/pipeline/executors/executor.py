@@ -6,9 +6,9 @@
     executor.collect(graph, COUNTS)                                         # small results, on the driver
 
 The functions that are mapped are the same for all executors, and so are their rows (`pipeline.first_pass`,
-`pipeline.solve`, `pipeline.second_pass`). `pipeline.spark_executor` does everything on any lake;
-`pipeline.local_executor` serves small builds of local lakes, where starting a JVM would take longer than the
-work. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
+`pipeline.solve`, `pipeline.second_pass`). `pipeline.executors.spark_executor` does everything on any lake;
+`pipeline.executors.local_executor` serves small builds of local lakes, where starting a JVM would take
+longer than the work. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
 """
 
 from __future__ import annotations

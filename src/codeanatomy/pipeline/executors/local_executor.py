@@ -3,7 +3,7 @@
     executor = LocalExecutor(run, worker, processes=2)
     views = executor.map_tasks("extract", tasks, first_pass, total=3)
 
-Pieces stay in the worker process (`pipeline.local_process`), which forks to use several cores; the process of
+Pieces stay in the worker process (`executors.local_process`), which forks to use several cores; the process of
 the command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
 for builds that are small (`plan.run_plan.choose_engine`). Tests: `tests/unit/pipeline/test_executors.py`.
 """
@@ -23,7 +23,7 @@ from codeanatomy.errors import NeedsSpark
 from codeanatomy.file_view import project
 from codeanatomy.pipeline.chunks import rows_by_chunk
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executor import (
+from codeanatomy.pipeline.executors.executor import (
     Group,
     GroupBy,
     GroupWork,
@@ -33,10 +33,10 @@ from codeanatomy.pipeline.executor import (
     groups_of,
     piece_order,
 )
-from codeanatomy.pipeline.local_process import Worker
+from codeanatomy.pipeline.executors.local_process import Worker
+from codeanatomy.pipeline.executors.processes import map_in_forks
+from codeanatomy.pipeline.executors.sorted_tables import complete_rows, in_order, sort_keys
 from codeanatomy.pipeline.pieces import Piece, cut
-from codeanatomy.pipeline.processes import map_in_forks
-from codeanatomy.pipeline.sorted_tables import complete_rows, in_order, sort_keys
 from codeanatomy.pipeline.stored_rows import read_stored
 
 LocalHeld = int
