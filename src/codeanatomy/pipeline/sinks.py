@@ -14,15 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
-from uuid import uuid4
 
 import pyarrow as pa
 from msgspec import Struct
 
-from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.write.data_files import TableWriter
-from codeanatomy.pipeline.pieces import ROWS, Piece, cut, file_piece
+from codeanatomy.pipeline.pieces import ROWS, Piece, file_piece, wide_pieces
 
 
 class TableFolder(NamedTuple):
@@ -55,7 +53,7 @@ class OpenSink:
         if not rows.num_rows:
             return
         if name not in self._targets:
-            yield from cut(repo_id, chunk, ROWS + name, pack_rows(rows), uuid4().hex)
+            yield from wide_pieces(repo_id, chunk, ROWS + name, rows)
             return
         if name not in self._writers:
             self._writers[name] = TableWriter(*self._targets[name])

@@ -29,7 +29,7 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
-from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined
+from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined, wide_pieces
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.program import Program
@@ -108,8 +108,8 @@ class Solve(Struct, frozen=True):
             for key, stream in (("changed", emitted.changed), ("same", emitted.same)):
                 if stream:
                     yield from cut(repo_id, emitted.chunk, RELATIONS, stream, key)
-            if emitted.diagnostics:
-                yield from cut(repo_id, emitted.chunk, DIAGNOSTICS, emitted.diagnostics, RELATIONS)
+            for rows in unpack_rows(emitted.diagnostics) if emitted.diagnostics else ():
+                yield from wide_pieces(repo_id, emitted.chunk, DIAGNOSTICS, rows)
             outcomes += emitted.files if scope.wanted is not None else ()
             counts.update(emitted.counts)
         gone = sorted(inputs.digests.keys() - inputs.programs.keys())

@@ -3,8 +3,8 @@
     executor = LocalExecutor(run, worker, processes=2)
     views = executor.map_tasks("extract", tasks, first_pass, total=3)
 
-Pieces stay in the worker process (`executors.local_process`), which forks to use several cores; the process of
-the command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
+Pieces stay in the worker process (`local_process`), which forks to use several cores; the process of the
+command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
 for builds that are small (`plan.run_plan.choose_engine`). Tests: `tests/unit/pipeline/test_executors.py`.
 """
 
