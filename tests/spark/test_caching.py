@@ -16,7 +16,8 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.staging import clear_staged, stage
 from codeanatomy.errors import StepFailed, StorageFailure
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
-from codeanatomy.pipeline.executors import caching, commits
+from codeanatomy.pipeline import commits
+from codeanatomy.pipeline.executors import caching
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.pieces import Pieces
 from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE

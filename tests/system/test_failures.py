@@ -24,8 +24,9 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError, LeaseHeld, StepFailed, StorageFailure, UsageError
 from codeanatomy.lake.lease import Lease, acquire, read_lease
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
+from codeanatomy.pipeline import commits
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executors import caching, commits
+from codeanatomy.pipeline.executors import caching
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building

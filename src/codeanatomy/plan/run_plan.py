@@ -39,7 +39,7 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.build_request import EngineChoice
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
 from codeanatomy.plan.steps import EXTRACT, BuildInputs, Step, rule_fingerprints, step_fingerprint, steps_of
-from codeanatomy.sources.digest import FileStates
+from codeanatomy.sources.digest import DIGEST_CHARS, FileState, FileStates
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
 Engine: TypeAlias = Literal["spark", "local"]
@@ -266,7 +266,7 @@ def choose_engine(
     for repo_id in dict.fromkeys(repo_id for step in steps for repo_id in step.busy):
         states = request.file_states.get(repo_id, {})
         paths = [change.path for change in changes[repo_id]] if repo_id in changes else list(states)
-        size += sum(states[path][1] or 0 for path in paths if path in states)
+        size += sum(_read_bytes(states[path]) for path in paths if path in states)
     relation, most = ("at most" if size <= request.local_bytes else "more than"), request.local_bytes
     reason = f"{size:,} bytes of sources, {relation} refresh.local_bytes = {most:,}"
     return ("local" if size <= most else "spark"), reason
@@ -435,6 +435,12 @@ def _plan_refreshes(
 def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
     """Return why no repository can be refreshed, or None."""
     return "--full was given" if request.max_share is None else _local_obstacle(steps, request)
+
+
+def _read_bytes(state: FileState) -> int:
+    """Return the size of a file that is read: its state has a digest then, and else a reason."""
+    _, size, digest = state
+    return size or 0 if len(digest) == DIGEST_CHARS else 0
 
 
 def _local_obstacle(steps: Sequence[Step | PlannedStep], request: PlanRequest) -> str | None:

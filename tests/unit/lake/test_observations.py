@@ -24,10 +24,10 @@ from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
 from codeanatomy.lake.observations import EventLog, append_rows, record_events
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.passes import Passes
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
-from codeanatomy.run.build import REFRESH
 from support.commands import command_runner
 from support.folders import write_sources
 from support.light_builds import clean_lake, refreshed
@@ -131,10 +131,10 @@ def test_what_a_failed_run_has_done_is_recorded(tmp_path: Path, monkeypatch: pyt
     clean_lake(lake, {"shop": source})
     write_sources(source, {"shop/new.py": "def new():\n    return 1\n"})
 
-    def fail(_: object) -> None:
+    def fail(*_: object) -> None:
         raise StepFailed("no room", "make some")
 
-    monkeypatch.setitem(REFRESH, "graph", fail)
+    monkeypatch.setattr(Passes, "_commit_graph", fail)
     with pytest.raises(StepFailed):
         refreshed(lake, {"shop": source})
     failed = observe(str(lake), 1).runs[0]
@@ -250,7 +250,7 @@ def test_no_byte_of_a_lake_has_the_value_of_an_option(
             raise ConstraintViolation("cpg_nodes", {"rule": SECRET}, (f"rule: {SECRET}3",))
         raise StepFailed(f"403 Forbidden: {SECRET}, {SECRET}2, http://user:{SECRET}3@minio", "")
 
-    monkeypatch.setitem(REFRESH, "graph", fail)
+    monkeypatch.setattr(Passes, "_commit_graph", fail)
     with pytest.raises(StepFailed):
         refreshed(lake, {"shop": source}, *options)
     found = texts_of(lake)

@@ -73,9 +73,13 @@ def is_source(path: str) -> bool:
 
 
 def link_sources(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
-    """Create links to the sources among the paths; return the paths that were linked."""
+    """Create links to the sources among the paths; return the paths that were linked.
+
+    A file that is gone, or whose name is not the path because it cannot be decoded, is left out: a link to
+    nothing ends the type checker.
+    """
     tree.mkdir()
-    linked = [path for path in sorted(set(paths)) if is_source(path)]
+    linked = [path for path in sorted(set(paths)) if is_source(path) and (folder / path).exists()]
     for path in linked:
         link = tree / path
         link.parent.mkdir(parents=True, exist_ok=True)

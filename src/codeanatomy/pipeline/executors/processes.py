@@ -30,7 +30,8 @@ FORK = get_context("fork")
 # Pieces that are worth a process.
 FEWEST = 3
 PR_SET_PDEATHSIG = 1
-REPORT = "build with --full, and report it as a bug, with the output of codeanatomy doctor"
+REPORT = "report it as a bug, with the output of codeanatomy doctor; --engine spark may work meanwhile"
+DIED = "run the command again; if it dies again, memory may be short: set refresh.processes=1"
 Made = TypeVar("Made")
 
 
@@ -127,7 +128,7 @@ def _received(line: Connection) -> tuple[bool, Any]:
     try:
         is_last, made = line.recv()
     except (EOFError, ConnectionResetError):
-        raise StepFailed("a process of the build died", REPORT) from None
+        raise StepFailed("a process of the build died", DIED) from None
     if isinstance(made, CodeAnatomyError):
         raise made
     return is_last, made
