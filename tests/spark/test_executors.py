@@ -129,7 +129,7 @@ def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "chunk_count", lambda run, repo_id: 40)
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("partitions", [1, pytest.param(2, marks=pytest.mark.system), 7])
 def test_the_number_of_tasks_does_not_matter(
     spark: SparkSession,
     sources: dict[str, Path],
@@ -142,6 +142,7 @@ def test_the_number_of_tasks_does_not_matter(
     assert_equal_rows(tmp_path, local)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("with_index", [False, True])
 def test_steps_one_by_one(
     spark: SparkSession,
@@ -168,6 +169,7 @@ def test_steps_one_by_one(
     assert_equal_rows(tmp_path / "lake", expected)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("with_index", [False, True])
 def test_a_refresh_on_spark_is_that_of_local_processes(
     spark: SparkSession, tmp_path: Path, many_chunks: None, with_index: bool
@@ -214,6 +216,7 @@ def edited_tree() -> Tree:
     return tree
 
 
+@pytest.mark.system
 def test_a_lake_that_only_spark_can_write(
     spark: SparkSession, sources: dict[str, Path], local: Path, tmp_path: Path
 ) -> None:
@@ -230,6 +233,7 @@ def test_a_lake_that_only_spark_can_write(
     assert_equal_rows(lake, tmp_path / "clean")
 
 
+@pytest.mark.system
 def test_tables_that_only_spark_can_write(
     spark: SparkSession, sources: dict[str, Path], local: Path, tmp_path: Path
 ) -> None:

@@ -242,7 +242,8 @@ def test_no_byte_of_a_lake_has_the_value_of_an_option(
     refreshed(lake, {"shop": source}, *options)
     write_sources(source, {"shop/new.py": "def new():\n    return 2\n"})
 
-    def fail(run: Any) -> None:
+    def fail(passes: Any, *_: object) -> None:
+        run = passes.run
         with (
             pytest.raises(ConstraintViolation),
             record_refusals(run.store, catalog.table("cpg_nodes"), "append", run.commit("graph")),

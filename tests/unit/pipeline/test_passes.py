@@ -22,6 +22,7 @@ from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.query.checks.compare import compare_lakes
 from support.edits import GARBAGE, write_tree
 from support.light_builds import clean_lake, refreshed
+from support.marks import quick
 
 STEPS = ("extract", "normalize", "relate", "graph")
 SOURCES = {
@@ -76,7 +77,7 @@ class Lakes:
         clean_lake(self.before, self.sources, **options)
 
 
-@pytest.fixture(scope="module", params=["plain", "scip"])
+@pytest.fixture(scope="module", params=quick(["plain", "scip"], 0))
 def lakes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lakes:
     work = tmp_path_factory.mktemp(request.param)
     return Lakes(work, **({"scip": scip_index(work / "index.scip")} if request.param == "scip" else {}))
@@ -108,7 +109,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", quick(PLACES, 2))
 def test_a_build_resumes_what_a_dead_one_has_done(
     place: str, lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,8 +158,8 @@ def test_steps_of_two_dead_runs_are_resumed(
     expect_equal(lake, lakes.before)
 
 
-@pytest.mark.parametrize("is_edited", [False, True], ids=["", "edited"])
-@pytest.mark.parametrize("changed", STEPS)
+@pytest.mark.parametrize("is_edited", quick([False, True], 1), ids=["", "edited"])
+@pytest.mark.parametrize("changed", quick(STEPS, 2))
 def test_steps_with_other_rules_are_done_from_tables(
     changed: str,
     is_edited: bool,
