@@ -58,6 +58,8 @@ class Kept(Worker):
 class SameProcess(Worker):
     """A worker that runs functions in the process of the test, where functions of ours may be replaced."""
 
+    is_running = True
+
     def start(self) -> Any:
         """Start nothing."""
 

@@ -659,7 +659,7 @@ INSIDE = """
     [
         ("SELECT node_id FROM nodes WHERE path = 'flask/app.py' AND node_kind = 'FUNCTION'", 0.1),
         ("SELECT n.name FROM nodes AS n WHERE n.bstart < 40 AND n.path LIKE 'flask/a%' AND n.line > 0", 0.7),
-        ("SELECT count(*) FROM nodes WHERE NOT (path <> 'flask/app.py' OR path IS NULL)", 0.7),
+        ("SELECT count(*) FROM nodes WHERE NOT (path <> 'flask/app.py' OR path IS NULL)", 0.85),
         (LEFT_JOIN, 0.1),
         (INSIDE, 0.1),
     ],

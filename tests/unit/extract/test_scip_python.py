@@ -253,7 +253,8 @@ def test_what_it_is_asked(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_package_named_src_is_no_root(impostor: Impostor) -> None:
     paths = ["a/src/x/y.py", "b/src/__init__.py", "b/src/z.py", "src/pkg/src/c.py", "resrc/d.py"]
-    impostor.run("output.write_bytes(whole)", paths=paths)
+    put(impostor.tree, dict.fromkeys(paths, b""))
+    impostor.run("output.write_bytes(whole)", paths=[*paths, "src/gone.py"])
     assert impostor.runs()[0][1]["extraPaths"] == ["a/src", "src", "src/pkg/src"]
 
 

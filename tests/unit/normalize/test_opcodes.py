@@ -7,6 +7,7 @@ import platform
 
 import pytest
 
+from codeanatomy.file_view import AST, BYTECODE, FileView
 from codeanatomy.normalize.flow.opcodes import ACCESSES, KNOWN_VERSIONS, Opcodes, opcodes_of
 from codeanatomy.normalize.flow.tables import analyze_flow, py_bc_blocks_norm_v1
 from support.normalize_stage import file_of, source_of
@@ -45,5 +46,6 @@ def test_a_known_version_has_rules(version: str) -> None:
 def test_an_unknown_version_is_refused(version: str) -> None:
     assert opcodes_of(version) is None
     file = file_of(source_of("x = 1\n"))
-    other = type(file)("r", file.file_id, "a.py", file.ast, {}, {**file.bytecode, "python_version": version})
+    bytecode = {**file.row(BYTECODE), "python_version": version}
+    other = FileView("r", file.file_id, "a.py", {AST: file.row(AST), BYTECODE: bytecode})
     assert py_bc_blocks_norm_v1(analyze_flow(other))["bc_block_id"] == []
