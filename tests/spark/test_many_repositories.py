@@ -45,7 +45,7 @@ def reader(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lig
             spark,
             folder / "lake",
             write_repositories(folder / "sources", COUNT),
-            settings=SETTINGS,
+            settings=(*SETTINGS, "extract.partitions=4"),
             until=None,
         )
     return LightReader(Snapshot.open(str(folder / "lake")))

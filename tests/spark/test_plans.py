@@ -113,7 +113,8 @@ def executor_of(spark: SparkSession, root: Path) -> SparkExecutor:
         settings=load_settings((), env={}, start=None),
         source_bytes=10**9,
         repository_bytes={"one": 2, "two": 1},
-        file_count=lambda repo_id: 1000,
+        chunk_count=lambda repo_id: 60,
+        plan=SimpleNamespace(step=lambda name: SimpleNamespace(busy=("one", "two"))),
         files_of=lambda step: 2000,
     )
     return PlannedExecutor(cast("Run", run))
@@ -248,7 +249,7 @@ def test_a_refresh_reads_only_its_files(executor: SparkExecutor) -> None:
     """Rows of some files, those of no file, and nothing at all."""
 
     def filters(**wanted: Any) -> list[str]:
-        rows = StoredRows("cpg_nodes", "one", reads={"node_id": ()}, name="nodes", **wanted)
+        rows = StoredRows("type_nodes_v1", "one", reads={"type_id": ()}, name="types", **wanted)
         physical = plan_texts(executor.stored([rows]).frame).physical
         return re.findall(r"PushedFilters: (.*), ReadSchema", physical)
 

@@ -158,7 +158,7 @@ class SparkExecutor:
         """Run `work` on groups of pieces of some names, as one job with an exchange."""
         spark = self._session(step)
         progress = _Counters(spark)
-        together = _union([each.frame for each in held]).where(F.col("name").isin(*names))
+        together = _union([each.frame for each in held]).where(F.col("name").isin(*sorted(names)))
         if by == "repo_id":
             number, tasks = self._repository_numbers(step)
             exchanged = together.withColumn("number", number).repartitionById(tasks, "number").drop("number")
@@ -250,7 +250,7 @@ class SparkExecutor:
         """Return the pieces of these names."""
         if set(names) <= set(SMALL):
             return [piece for piece in held.small if piece.name in names]
-        return list(in_batches(held.frame.where(F.col("name").isin(*names)).toArrow().to_batches()))
+        return list(in_batches(held.frame.where(F.col("name").isin(*sorted(names))).toArrow().to_batches()))
 
     def write_files(
         self, held: Sequence[SparkHeld], writes: Sequence[TableWrite]
