@@ -43,7 +43,6 @@ KEYS = {
     PROPS: ("entity_id", "prop_key"),
 }
 SCHEMA = arrow_schema(catalog.table(SHARED))
-EMPTY_SHARED = pa.RecordBatch.from_pylist([], SCHEMA)
 
 
 def shared_row(file: FileView, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:

@@ -24,12 +24,12 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import json
+from msgspec import Struct, json
 
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import Piece, Pieces
+from codeanatomy.pipeline.pieces import Piece, Pieces, batches_of
 from codeanatomy.plan.changes import Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -69,6 +69,17 @@ class RelationTarget(NamedTuple):
 # What identifies the origin of a relation: kind, source node, role and ordinal.
 Source: TypeAlias = tuple[str, str, str | None, int | None]
 Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
+
+
+class ExplainImpact(Struct, frozen=True):
+    """Find the reasons for files that were not edited and have other relations than before."""
+
+    explained: frozenset[str]
+
+    def __call__(self, groups: Iterator[Group]) -> Pieces:
+        """Compare the relations of chunks of files."""
+        for group in groups:
+            yield from file_impact(group, batches_of(group.pieces), self.explained)
 
 
 def file_impact(

@@ -32,7 +32,6 @@ from msgspec import json, msgpack, structs
 from codeanatomy import catalog
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.adopt import local_folder
-from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
@@ -49,9 +48,9 @@ from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.commits import Redone, TableCommits, read_change_feeds
 from codeanatomy.pipeline.context import Run, counts_of
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
-from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
+from codeanatomy.pipeline.executors.sorted_tables import write_in_order
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, edited_first
+from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, ExplainImpact, edited_first
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys, unpack_keys
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -203,10 +202,10 @@ class Passes:
         work = self._second_work(Sink())
         return work.reads if work.graphed or work.normalized else {}
 
-    def _second_work(self, sink: Sink, explained: frozenset[str] = frozenset()) -> SecondPass:
+    def _second_work(self, sink: Sink) -> SecondPass:
         normalized = self._busy(NORMALIZE) if self._is_late else ()
         graphed, profile = self._busy(GRAPH), self.run.request.profile
-        return SecondPass(frozenset(normalized), frozenset(graphed), profile, sink, explained)
+        return SecondPass(frozenset(normalized), frozenset(graphed), profile, sink)
 
     # Pass one.
 
@@ -299,11 +298,6 @@ class Passes:
             }
         self.run.count(counts)
 
-    def _made_files(self) -> dict[str, list[DataFile]]:
-        """Return the data files that pass one has written, by table."""
-        pieces = [piece for held in self._views for piece in self.executor.collect(held, DATA_FILE)]
-        return data_files(pieces)
-
     def _written(
         self, held: Sequence[Held], names: Mapping[str, str], constants: Mapping[str, str] = {}
     ) -> dict[str, Redone]:
@@ -324,7 +318,7 @@ class Passes:
 
     def _from_tasks(self, names: Iterable[str], held: Sequence[Held]) -> dict[str, Redone]:
         """Return tables that tasks have written; where only Spark can write, they are in pieces."""
-        files = self._made_files()
+        files = data_files(piece for each in held for piece in self.executor.collect(each, DATA_FILE))
         return {
             name: Redone(
                 files.get(name, ()), held=held, write=TableWrite(self.run.store.table(name), "", ROWS + name)
@@ -465,7 +459,7 @@ class Passes:
         with run.timed(RELATE):
             work = Solve(scopes, sink, max(1, run.cores_of_task // len(scopes)))
             solved = self.executor.map_groups(RELATE, inputs, names, "repo_id", work)
-        if refresh is None or self._is_whole(RELATE):
+        if self._is_whole(RELATE):
             run.count(sum_counts(self.executor.collect(solved, COUNTS)))
         else:
             self._outcome = self._solve_outcome(solved)
@@ -496,33 +490,24 @@ class Passes:
         refresh = self._refresh_state
         changed = ids_of(refresh.changes)
         others = refresh.touched[RELATIONS] - frozenset(self._outcome.gone) - changed
-        impact = [Impact(change.path, change.how) for change in refresh.changes]
+        impact = list(refresh.impact)
         if others:
             before = StoredRows(RELATIONS, refresh.repo_id, tuple(sorted(others)), COMPARED, BEFORE)
             stored = self.executor.stored([before])
-            work = SecondPass(frozenset(), frozenset(), self.run.request.profile, Sink(), others)
+            work = ExplainImpact(others)
             held = self.executor.map_groups(RELATE, [solved, stored], (RELATIONS, BEFORE), "chunk", work)
             for piece in self.executor.collect(held, IMPACT):
                 impact += json.decode(piece.data, type=list[Impact])
         witnessed = refresh.touched_in(*PROGRAM_TABLES) - changed - others
         if witnessed:
-            paths = {file_id(refresh.repo_id, path): path for path in self._paths()}
+            entries = self.run.listed.listings[refresh.repo_id].entries
+            paths = {file_id(refresh.repo_id, entry.path): entry.path for entry in entries}
             impact += [Impact(paths[each], "witness") for each in sorted(witnessed) if each in paths]
         refresh.impact = edited_first(impact)
 
-    def _paths(self) -> list[str]:
-        listing = self.run.listed.listings[self._refresh_state.repo_id]
-        return [entry.path for entry in listing.entries]
-
     def _commit_solved(self, solved: Held) -> None:
         run, refresh = self.run, self.refresh
-        files = data_files(self.executor.collect(solved, DATA_FILE))
-        redone = {
-            name: Redone(
-                files.get(name, ()), held=[solved], write=TableWrite(run.store.table(name), "", ROWS + name)
-            )
-            for name in (RELATIONS, PROGRAMS)
-        }
+        redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
         if refresh is not None and not self._is_whole(RELATE):
             emitted = frozenset(each.file_id for each in self._outcome.files)
             gone = frozenset(self._outcome.gone)
@@ -539,9 +524,9 @@ class Passes:
 
     def _add_diagnostics(self, solved: Held) -> None:
         """Add the diagnostics of relate to those of normalize, which are committed."""
-        added = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
         counts = sum_counts(self.executor.collect(solved, COUNTS))
         if any(counted[DIAGNOSTICS] for counted in counts.values()):
+            added = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
             commits = self._commits(RELATE)
             commits.all({DIAGNOSTICS: structs.replace(added, is_added=True)}, ADDED_SEQUENCE)
 
@@ -558,9 +543,8 @@ class Passes:
         gone = frozenset(self._outcome.gone)
         # Of the files that normalize has not redone, only those with diagnostics of relate, now or before.
         again = tuple(each for each in others if (each in reported or each in had) and each not in gone)
-        made = self._made_files().get(DIAGNOSTICS, [])
         written = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
-        made += written.files
+        made = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *written.files]
         if again:
             reads = union_reads(NORMALIZE_READS, self._second_reads())
             wanted = [
@@ -588,10 +572,9 @@ class Passes:
 
     def _second_pass(self, solved: Held | None) -> None:
         """Make the graph of the files, and normalize them where a SCIP index is evidence."""
-        steps = [step for step in (NORMALIZE, GRAPH) if self._busy(step)]
         if not self._busy(GRAPH) and not (self._is_late and self._busy(NORMALIZE)):
             return
-        step = GRAPH if GRAPH in steps else NORMALIZE
+        step = GRAPH if self._busy(GRAPH) else NORMALIZE
         with self._step(step):
             redone = self._graphed_files()
             names = {*self._second_reads()}
@@ -662,15 +645,7 @@ class Passes:
 
     def _commit_late(self, made: Held, solved: Held | None, redone: frozenset[str] | None) -> None:
         """Commit what normalize has made in pass two, and the diagnostics of relate after it."""
-        files = data_files(self.executor.collect(made, DATA_FILE))
-        tables = {
-            name: Redone(
-                files.get(name, ()),
-                held=[made],
-                write=TableWrite(self.run.store.table(name), "", ROWS + name),
-            )
-            for name in FILE_TABLES
-        }
+        tables = self._from_tasks(FILE_TABLES, [made])
         with self.run.timed("normalize_commit"):
             if self._is_whole(NORMALIZE):
                 self._commits(NORMALIZE).all(tables)
@@ -778,7 +753,7 @@ def _count_failures(run: Run, repo_id: str, extractors: Iterable[str]) -> None:
 
 def write_rows(run: Run, name: str, rows: pa.Table) -> list[DataFile]:
     """Write a few rows as data files of a local table."""
-    table, folder = run.store.table(name), local_folder(run.store, name)
-    if folder is None or not rows.num_rows:
+    folder = local_folder(run.store, name)
+    if folder is None:
         return []
-    return write_files(folder, table, in_order(sort_keys(table), rows.to_batches()))
+    return write_in_order(TableWrite(run.store.table(name), folder, name), rows.to_batches())

@@ -32,7 +32,6 @@ from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
-from codeanatomy.pipeline.impact import BEFORE, file_impact
 from codeanatomy.pipeline.key_collisions import pack_keys, pack_numbers
 from codeanatomy.pipeline.pieces import (
     KEY_NUMBERS,
@@ -73,8 +72,6 @@ class SecondPass(Struct, frozen=True):
     graphed: frozenset[str]
     profile: Profile
     sink: Sink
-    # Files that were not edited and have other relations than before.
-    explained: frozenset[str] = frozenset()
 
     @property
     def reads(self) -> Reads:
@@ -89,10 +86,7 @@ class SecondPass(Struct, frozen=True):
         try:
             sink = self.sink.open()
             for group in groups:
-                batches = batches_of(group.pieces)
-                yield from file_impact(group, batches, self.explained)
-                batches.pop(BEFORE, None)
-                for part in parts_of(batches):
+                for part in parts_of(batches_of(group.pieces)):
                     yield from self._work_on(group, part, sink)
             yield from sink.close()
         finally:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -132,7 +133,12 @@ class SolveInputs(NamedTuple):
         """Collect the programs of new and of stored files, and the claims of the tools."""
         inputs = cls({}, {}, {}, {})
         claims: dict[str, list[pa.RecordBatch]] = {}
-        for chunk, name, data in _streams(pieces):
+        streams = (
+            (chunk, *stream)
+            for chunk, members in groupby(pieces, key=lambda piece: piece.chunk)
+            for stream in joined(members)
+        )
+        for chunk, name, data in streams:
             for rows in unpack_rows(data):
                 if name == PROGRAM:
                     inputs.add(rows, chunk)
@@ -160,20 +166,6 @@ class SolveInputs(NamedTuple):
     def _with_witnesses(self, program: Program) -> Program:
         view = self.witnesses.get(program.file_id)
         return with_witnesses(program, view.documents if view else (), view.row(TYPES) if view else None)
-
-
-def _streams(pieces: Iterable[Piece]) -> Iterator[tuple[str, str, bytes]]:
-    """Yield chunk, name and whole stream of the pieces of a repository."""
-    chunk = ""
-
-    def watched() -> Iterator[Piece]:
-        nonlocal chunk
-        for piece in pieces:
-            chunk = piece.chunk
-            yield piece
-
-    for name, data in joined(watched()):
-        yield chunk, name, data
 
 
 def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Iterator[EmittedChunk]:

@@ -74,9 +74,6 @@ class TableWrite(Struct, frozen=True):
 class Executor(Protocol):
     """An engine that runs the passes of a build."""
 
-    # Shown by `plan` and recorded with the run.
-    name: str
-
     def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> Held:
         """Run `work` on each task; `total` files are reported as the goal."""
 

@@ -18,7 +18,6 @@ from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import NeedsSpark
 from codeanatomy.file_view import project
 from codeanatomy.pipeline.chunks import rows_by_chunk
@@ -35,7 +34,7 @@ from codeanatomy.pipeline.executors.executor import (
 )
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import map_in_forks
-from codeanatomy.pipeline.executors.sorted_tables import complete_rows, in_order, sort_keys
+from codeanatomy.pipeline.executors.sorted_tables import write_in_order
 from codeanatomy.pipeline.pieces import Piece, cut
 from codeanatomy.pipeline.stored_rows import read_stored
 
@@ -46,8 +45,6 @@ HELD: dict[LocalHeld, list[Piece]] = {}
 
 class LocalExecutor:
     """Local processes that run the passes of a build."""
-
-    name = "local"
 
     def __init__(self, run: Run, worker: Worker, processes: int) -> None:
         self._run = run
@@ -176,10 +173,7 @@ def write_tables(
     def write(number: int) -> tuple[int, list[DataFile]]:
         table_write = writes[order[number]]
         batches = (rows for piece in pieces.get(table_write.name, ()) for rows in unpack_rows(piece.data))
-        rows = complete_rows(table_write, batches)
-        ordered = in_order(sort_keys(table_write.table), rows)
-        made = write_files(table_write.folder, table_write.table, ordered, is_copy=table_write.is_copy)
-        return order[number], made
+        return order[number], write_in_order(table_write, batches)
 
     sizes = [sum(len(piece.data) for piece in pieces.get(write.name, ())) for write in writes]
     order = sorted(range(len(writes)), key=lambda number: -sizes[number])

@@ -118,6 +118,12 @@ def complete_rows(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> Batch
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def write_in_order(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+    """Write rows that fit into memory as data files in the table's order."""
+    ordered = in_order(sort_keys(write.table), complete_rows(write, batches))
+    return write_files(write.folder, write.table, ordered, is_copy=write.is_copy)
+
+
 def sort_keys(table: Table) -> tuple[str, ...]:
     """Return the sort columns: the table's order, then its primary key for ties."""
     return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))

@@ -51,7 +51,7 @@ from codeanatomy.pipeline.executors.executor import (
     groups_of,
 )
 from codeanatomy.pipeline.executors.sorted_tables import complete_rows
-from codeanatomy.pipeline.executors.spark_files import write_tables
+from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
 from codeanatomy.pipeline.impact import IMPACT
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -98,8 +98,6 @@ TASKS_PER_CORE = 4
 FILES_PER_TASK = 256
 # Counters that grow by one for each file, in one pass or another.
 COUNTED = ("repo_files_v1", "relate_programs_v1", "graph_files")
-# Packed bytes that make one byte of a table's files, measured on the standard library.
-PACKED_BYTES_PER_FILE_BYTE = 2
 
 
 @dataclass
@@ -121,8 +119,6 @@ class SparkHeld:
 
 class SparkExecutor:
     """Spark as the engine of a build."""
-
-    name = "spark"
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -160,7 +156,7 @@ class SparkExecutor:
         progress = _Counters(spark)
         together = _union([each.frame for each in held]).where(F.col("name").isin(*sorted(names)))
         if by == "repo_id":
-            number, tasks = self._repository_numbers(step)
+            number, tasks = self._repository_numbers()
             exchanged = together.withColumn("number", number).repartitionById(tasks, "number").drop("number")
         else:
             exchanged = together.repartition(self._tasks(step), "repo_id", "chunk")
@@ -173,7 +169,7 @@ class SparkExecutor:
         frame = ordered.mapInArrow(run, DDL)
         return self._computed(step, work, frame, lambda: progress.status(total))
 
-    def _repository_numbers(self, step: str) -> tuple[Column, int]:
+    def _repository_numbers(self) -> tuple[Column, int]:
         """Return the task of each repository: the largest has the first, so it begins first."""
         cores = self._run.spark.sparkContext.defaultParallelism
         sizes = self._run.repository_bytes

@@ -30,7 +30,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
 from codeanatomy.pipeline.executors.executor import TableWrite
-from codeanatomy.pipeline.executors.sorted_tables import complete_rows, in_order, sort_keys, write_sorted
+from codeanatomy.pipeline.executors.sorted_tables import write_in_order, write_sorted
 from codeanatomy.pipeline.pieces import MB, in_batches
 
 # Packed bytes of all tables that are few; in memory they are some times that.
@@ -95,8 +95,7 @@ def write_together(frame: DataFrame, writes: Sequence[TableWrite]) -> Files:
             streams[piece.name].append(piece.data)
         for each in writes:
             rows = (batch for data in streams[each.name] for batch in unpack_rows(data))
-            ordered = in_order(sort_keys(each.table), complete_rows(each, rows))
-            for file in write_files(each.folder, each.table, ordered, is_copy=each.is_copy):
+            for file in write_in_order(each, rows):
                 yield pa.RecordBatch.from_pydict(
                     {"name": [each.table.name], "file": [json.encode(file).decode()]}
                 )
