@@ -43,20 +43,20 @@ WRITE_BY_SOURCE_FILE = """
     from codeanatomy.pipeline.executors import local_executor
     from codeanatomy.pipeline.tool_rows import rows_by_owner
 
-    write_files = local_executor.write_files
+    write_in_order = local_executor.write_in_order
 
-    def write_by_source_file(folder, table, batches, **options):
+    def write_by_source_file(write, batches):
         batches = list(batches)
-        if table.stage != "graph" or not batches:
-            return write_files(folder, table, iter(batches), **options)
-        by_owner = rows_by_owner(pa.Table.from_batches(batches), table.owner)
+        if write.table.stage != "graph" or not batches:
+            return write_in_order(write, iter(batches))
+        by_owner = rows_by_owner(pa.Table.from_batches(batches), write.table.owner)
         return [
             file
             for rows in by_owner.values()
-            for file in write_files(folder, table, iter(rows.combine_chunks().to_batches()), **options)
+            for file in write_in_order(write, iter(rows.combine_chunks().to_batches()))
         ]
 
-    local_executor.write_files = write_by_source_file
+    local_executor.write_in_order = write_by_source_file
 """
 
 
