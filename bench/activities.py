@@ -56,7 +56,7 @@ from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.second_pass import COPIES
-from codeanatomy.pipeline.sinks import Sink, Target
+from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.plan.changes import PROGRAM_TABLES
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
@@ -247,7 +247,7 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
     passed: list[FirstPassed] = []
     gc.disable()
     names = (*extract_tables(EXTRACTORS), *FILE_TABLES)
-    sink = Sink({name: Target(new_folder(work, name), catalog.table(name)) for name in names}).open()
+    sink = Sink({name: TableFolder(new_folder(work, name), catalog.table(name)) for name in names}).open()
     for readings in groups(clock, folder, every, options):
         made, tables = first_pass(clock, readings, options)
         passed.append(FirstPassed([FileView(*view_key(view), {}) for view in made.views], made.streams))

@@ -52,7 +52,7 @@ from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_r
 from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
 from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
 from codeanatomy.pipeline.second_pass import COPIES, SAMPLED
-from codeanatomy.pipeline.sinks import Sink, Target
+from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.spark.session import close_session, open_session
 
 TABLES = (
@@ -162,11 +162,11 @@ def by_arrow(store: Store, name: str, packed: Packed) -> Committed:
         sizes, samples = {packed.name: packed.bytes}, {packed.name: packed.samples}
         files = write_tables(packed.frame, [write], sizes, samples, CORES, inherit)[name]
     else:
-        files = written_by_tasks(Target(folder, store.table(name)), packed)
+        files = written_by_tasks(TableFolder(folder, store.table(name)), packed)
     return adopt_files(store, name, files, (), Commit("bench"), by="repo_id")
 
 
-def written_by_tasks(target: Target, packed: Packed) -> list[DataFile]:
+def written_by_tasks(target: TableFolder, packed: Packed) -> list[DataFile]:
     """Each task writes what it has, as it has it."""
     name = target.table.name
 

@@ -20,7 +20,7 @@ Tests: `tests/unit/test_arrow.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
@@ -120,6 +120,27 @@ def _scalars(name: str, values: Sequence[Any]) -> pa.Array:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def encode_texts(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """Give texts of few values as codes: they are packed, moved and sorted in less time.
+
+    >>> rows = pa.RecordBatch.from_pydict({"path": ["a.py", "a.py"], "line": [1, 2]})
+    >>> encode_texts(rows, {"path"}).schema.field("path").type
+    DictionaryType(dictionary<values=string, indices=int32, ordered=0>)
+    >>> decode_texts(encode_texts(rows, {"path"}).column("path"))[1].as_py()
+    'a.py'
+    """
+    columns = [
+        column.dictionary_encode() if name in names else column
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, rows.schema.names)
+
+
+def decode_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a column with texts in place of their codes."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def pack_rows(rows: pa.RecordBatch, compression: str | None = "lz4") -> bytes:

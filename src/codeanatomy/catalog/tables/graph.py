@@ -297,6 +297,8 @@ CPG_EDGES_BY_SRC = Table(
         stats_columns=("repo_id", "owner_file_id", "src_node_id"),
         writer=WriterProperties(
             bloom_filters=(BloomFilter("src_node_id"),),
+            # A dictionary of ids, most of which are seen once or twice, makes files 7 % larger.
+            dictionary_off=("dst_node_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),
@@ -319,6 +321,8 @@ CPG_EDGES_BY_DST = Table(
         stats_columns=("repo_id", "owner_file_id", "dst_node_id"),
         writer=WriterProperties(
             bloom_filters=(BloomFilter("dst_node_id"),),
+            # A dictionary of ids, most of which are seen once or twice, makes files 7 % larger.
+            dictionary_off=("src_node_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
     ),

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from msgspec import json, structs
 from pyspark.sql import DataFrame
 
+from codeanatomy.arrow import decode_texts
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.layout import resolve_stats_columns
 from codeanatomy.delta.log.entries import DataFile
@@ -68,7 +69,7 @@ class _Stats:
     def add(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
         for name in self.columns:
-            column = rows.column(name)
+            column = decode_texts(rows.column(name))
             self.nulls[name] += column.null_count
             bounds = pc.min_max(column).as_py()
             if name in self.unbounded or _has_no_bounds(column, bounds):
@@ -118,7 +119,7 @@ class _PartitionFile:
         if not self.group:
             return
         # Delta does not store partition columns.
-        rows = pa.Table.from_batches(self.group).drop_columns(list(self.partition))
+        rows = pa.Table.from_batches(self.group).drop_columns(list(self.partition)).unify_dictionaries()
         self.group, self.buffered_bytes = [], 0
         self.stats.add(rows)
         if self.writer is None:
@@ -270,6 +271,8 @@ def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
         use_dictionary=[leaf for leaf in texts if leaf.split(".")[0] not in no_dictionary],
         # Only these columns are filtered by; footers with bounds of every nested field would be long.
         write_statistics=list(resolve_stats_columns(table)),
+        # Texts may be given as codes; readers shall see texts.
+        store_schema=not any(pa.types.is_dictionary(field.type) for field in first.schema),
         # Sized by the actual rows: the expected number would add a megabyte to the smallest file.
         bloom_filter_options={
             bloom.column: {"ndv": min(bloom.ndv, group), "fpp": bloom.fpp} for bloom in writer.bloom_filters

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, decode_texts, pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
@@ -112,7 +112,7 @@ def complete_rows(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> Batch
         arrays = [
             pa.repeat(write.constants[name], batch.num_rows)
             if name in write.constants
-            else batch.column(name)
+            else decode_texts(batch.column(name))
             for name in schema.names
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
