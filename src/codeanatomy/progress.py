@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, TypeVar
@@ -88,7 +88,8 @@ def run_with_progress(work: Callable[[], Result], report: Callable[[], None]) ->
         future = pool.submit(work)
         while not future.done():
             report()
-            time.sleep(POLL_SECONDS)
+            # Not a sleep: short work is not made longer.
+            wait([future], POLL_SECONDS)
         return future.result()
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import time
 
 import pytest
 
-from codeanatomy.progress import LINE_SECONDS, POLL_SECONDS, Progress
+from codeanatomy.progress import LINE_SECONDS, POLL_SECONDS, Progress, run_with_progress
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -131,3 +132,15 @@ def test_no_colour_where_none_is_wanted(terminal: Terminal, monkeypatch: pytest.
     with Progress(terminal, Clock()) as progress:
         progress.update("extract", "1/9 files")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9][0-9;]*m", terminal.getvalue())
+
+
+def test_short_work_is_not_made_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codeanatomy.progress.POLL_SECONDS", 60.0)
+    reports: list[str] = []
+
+    def work() -> str:
+        time.sleep(0.05)
+        return "made"
+
+    assert run_with_progress(work, lambda: reports.append("0/1 files")) == "made"
+    assert reports == ["0/1 files"]

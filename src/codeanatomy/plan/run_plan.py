@@ -38,8 +38,19 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.build_request import EngineChoice
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
-from codeanatomy.plan.steps import EXTRACT, BuildInputs, Step, rule_fingerprints, step_fingerprint, steps_of
+from codeanatomy.plan.steps import (
+    EXTRACT,
+    BuildInputs,
+    Step,
+    changed_rules,
+    rule_fingerprints,
+    step_fingerprint,
+    steps_of,
+)
 from codeanatomy.sources.digest import DIGEST_CHARS, FileState, FileStates
+
+# The input of extract besides the source.
+SCIP_INPUT = "the SCIP index or tool"
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
 Engine: TypeAlias = Literal["spark", "local"]
@@ -207,7 +218,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
     resumed = _resumable_steps(steps, prints, state, before)
     actions = {
         step.name: {
-            repo_id: _action(step, repo_id, prints, state, resumed, request)
+            repo_id: _action(step, repo_id, prints, rules, state, resumed, request)
             for repo_id in request.source_inputs
         }
         for step in steps
@@ -255,11 +266,9 @@ def choose_engine(
     request: PlanRequest, steps: Sequence[PlannedStep], changes: Mapping[str, Sequence[SourceChange]]
 ) -> tuple[Engine, str]:
     """Choose the executor: local processes for a local lake if few bytes of sources are read, else Spark."""
-    obstacle = _local_obstacle(steps, request)
     if request.engine != "auto":
-        if request.engine == "local" and obstacle is not None:
-            raise UsageError(f"--engine local cannot build it: {obstacle}", "build with --engine spark")
         return request.engine, "requested"
+    obstacle = _local_obstacle(request.lake, request.tables, steps)
     if obstacle is not None:
         return "spark", obstacle
     size = 0
@@ -270,6 +279,17 @@ def choose_engine(
     relation, most = ("at most" if size <= request.local_bytes else "more than"), request.local_bytes
     reason = f"{size:,} bytes of sources, {relation} refresh.local_bytes = {most:,}"
     return ("local" if size <= most else "spark"), reason
+
+
+def refuse_engine(engine: EngineChoice, lake: str, tables: Sequence[Table], until: str | None) -> None:
+    """Raise UsageError if local processes are requested and cannot build a lake; nothing is read of it."""
+    obstacle = _local_obstacle(lake, tables, steps_of(tables, until))
+    if engine == "local" and obstacle is not None:
+        raise UsageError(
+            f"--engine local cannot build {lake}: {obstacle}",
+            "local processes serve local folders and tables without such features only; use --engine spark"
+            " (or auto)",
+        )
 
 
 def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
@@ -362,6 +382,7 @@ def _action(
     step: Step,
     repo_id: str,
     prints: Prints,
+    rules: Mapping[str, str],
     state: LakeState,
     resumed: Mapping[str, StepDone],
     request: PlanRequest,
@@ -371,31 +392,51 @@ def _action(
     row = state.repositories.get(repo_id)
     if row is None:
         return "run", "never built"
+    is_same = _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]
     damaged = sorted(state.damaged.intersection(step.outputs))
     if damaged:
-        return "run", f"{', '.join(damaged)} is damaged or missing"
-    if _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]:
+        reasons = [f"{', '.join(damaged)} is damaged or missing"]
+        return "run", ", and ".join(
+            reasons if is_same else [*reasons, _change_reason(step, repo_id, prints, rules, row, request)]
+        )
+    if is_same:
         return "skip", f"unchanged since run {row.run_id}"
-    return "run", _change_reason(step, repo_id, prints, row, request)
+    return "run", _change_reason(step, repo_id, prints, rules, row, request)
 
 
-def _change_reason(step: Step, repo_id: str, prints: Prints, row: RunManifest, request: PlanRequest) -> str:
-    """Describe the difference from the published run."""
+def _change_reason(
+    step: Step,
+    repo_id: str,
+    prints: Prints,
+    rules: Mapping[str, str],
+    row: RunManifest,
+    request: PlanRequest,
+) -> str:
+    """Describe all differences from the published run."""
     if step.name not in row.plan_fingerprints:
         return "last built without it"
     if not _has_current_ids(row):
         made = node_ids.ID_VERSION
         return f"its ids are of version {row.id_version}, this release makes version {made}: all steps run"
+    own = changed_rules(row.rule_fingerprints.get(step.name), rules[step.name])
     changed = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
-    if changed:
-        return f"{' and '.join(changed)} changed"
-    if step.name == EXTRACT and request.source_inputs[repo_id]["source"] != row.source_digest:
-        return "the source changed"
-    if step.name == EXTRACT and request.build_inputs.witness_versions != row.witness_versions:
-        return "versions of the witnesses changed"
-    if request.build_inputs.settings_hash != row.settings_hash:
-        return "settings changed"
-    return "its rules or inputs changed"
+    if step.name == EXTRACT:
+        if request.source_inputs[repo_id]["source"] != row.source_digest:
+            # Settings and code decide which files are listed and read.
+            changed.append("the source as it is read" if own else "the source")
+        if _has_other_scip(step, repo_id, row, request):
+            changed.append(SCIP_INPUT)
+    *others, last = [*changed, *own] or ["its inputs"]
+    return f"{', '.join(others)} and {last} changed" if others else f"{last} changed"
+
+
+def _has_other_scip(step: Step, repo_id: str, row: RunManifest, request: PlanRequest) -> bool:
+    """Return whether the SCIP index or tool is another one: its digest is only part of the fingerprint."""
+    before = row.rule_fingerprints.get(step.name)
+    if row.source_digest is None or before is None:
+        return False
+    inputs = {**request.source_inputs[repo_id], "source": row.source_digest}
+    return step_fingerprint(step, repo_id, inputs, before) != row.plan_fingerprints[step.name]
 
 
 def _has_current_ids(row: RunManifest) -> bool:
@@ -418,23 +459,27 @@ def _plan_refreshes(
         if obstacle is not None:
             actions[first.name][repo_id] = ("run", f"{actions[first.name][repo_id][1]}, and {obstacle}")
             continue
+        has_scip = _has_other_scip(first, repo_id, state.repositories[repo_id], request)
+        and_scip = f", and {SCIP_INPUT} changed" if has_scip else ""
         before = read_file_states(request.lake, repo_id, state.pins[FILES])
         changes, paths = source_changes(repo_id, before, states), len(before.keys() | states.keys())
         if len(changes) > (request.max_share or 0) * paths:
-            share = f"{len(changes):,} of {paths:,} paths changed"
-            actions[first.name][repo_id] = ("run", f"{share}: more than refresh.max_share")
+            share = f"{len(changes):,} of {paths:,} paths changed: more than refresh.max_share"
+            actions[first.name][repo_id] = ("run", f"{share}{and_scip}")
             continue
         refreshed[repo_id] = changes
         for step in steps:
             is_after = all(actions[name][repo_id][0] == "refresh" for name in step.after)
             if is_after and _is_refreshable(step, repo_id, actions, rules, state):
-                actions[step.name][repo_id] = ("refresh", _change_summary(changes))
+                actions[step.name][repo_id] = ("refresh", f"{_change_summary(changes)}{and_scip}")
     return refreshed
 
 
 def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
     """Return why no repository can be refreshed, or None."""
-    return "--full was given" if request.max_share is None else _local_obstacle(steps, request)
+    if request.max_share is None:
+        return "--full was given"
+    return _local_obstacle(request.lake, request.tables, steps)
 
 
 def _read_bytes(state: FileState) -> int:
@@ -443,12 +488,12 @@ def _read_bytes(state: FileState) -> int:
     return size or 0 if len(digest) == DIGEST_CHARS else 0
 
 
-def _local_obstacle(steps: Sequence[Step | PlannedStep], request: PlanRequest) -> str | None:
+def _local_obstacle(lake: str, tables: Sequence[Table], steps: Sequence[Step | PlannedStep]) -> str | None:
     """Return why only Spark can write the tables, or None."""
-    if SCHEME.match(request.lake):
+    if SCHEME.match(lake):
         return "the lake is not the path of a folder"
-    tables = (catalog.table(name, request.tables) for step in steps for name in step.outputs)
-    spark_only = [table.name for table in tables if not has_simple_policy(table)]
+    written = (catalog.table(name, tables) for step in steps for name in step.outputs)
+    spark_only = [table.name for table in written if not has_simple_policy(table)]
     return f"{spark_only[0]} has features that only Spark writes" if spark_only else None
 
 
@@ -470,7 +515,7 @@ def _is_refreshable(
 def _change_summary(changes: Sequence[SourceChange]) -> str:
     counts = Counter(change.how for change in changes)
     summary = ", ".join(f"{count:,} {how}" for how, count in sorted(counts.items()))
-    return f"paths: {summary}" if summary else "no path changed, but a SCIP index or tool did"
+    return f"paths: {summary}" if summary else "no path changed"
 
 
 def _align_shared_tables(steps: Sequence[Step], actions: Actions) -> None:
@@ -482,8 +527,10 @@ def _align_shared_tables(steps: Sequence[Step], actions: Actions) -> None:
             for repo_id, (action, _) in actions[step.name].items():
                 both = {action, actions[other.name][repo_id][0]}
                 if "refresh" in both and len(both) > 1:
-                    why = f"{step.name} and {other.name} write to one table, and one of them runs"
-                    actions[step.name][repo_id] = actions[other.name][repo_id] = ("run", why)
+                    for name, partner in ((step.name, other.name), (other.name, step.name)):
+                        before, why = actions[name][repo_id]
+                        also = f"{partner} runs for all files and writes to one of its tables"
+                        actions[name][repo_id] = ("run", why if before == "run" else f"{why}, and {also}")
                 # A resumed step may have had no rows to append, so the other step may not have run.
                 elif action != "skip" and actions[other.name][repo_id][0] == "skip":
                     actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")

@@ -172,23 +172,44 @@ def rule_fingerprints(
 ) -> dict[str, str]:
     """Hash the code, contracts, versions and settings of each step and the steps before it.
 
-    They are independent of the source: while they are unchanged, a refresh is sufficient.
+    They are independent of the source: while they are unchanged, a refresh is sufficient. Each part has a
+    hash of its own, so that `changed_rules` can name those that differ: "after=0f.. code=1e.. ids=..".
     """
     rules: dict[str, str] = {}
     for step in steps:
-        rules[step.name] = fingerprint(
-            {
-                "after": {name: rules[name] for name in step.after},
-                "ids": node_ids.ID_VERSION,
-                "code": code_digest(step.name),
-                "tables": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
-                "witnesses": build_inputs.witness_versions if step.name == EXTRACT else {},
-                "settings": {
-                    name: build_inputs.settings[name] for name in RESULT_SETTINGS.get(step.name, ())
-                },
-            }
-        )
+        parts: dict[str, object] = {
+            "after": {name: rules[name] for name in step.after},
+            "code": code_digest(step.name),
+            "contracts": {name: rows_contract(catalog.table(name, tables)) for name in step.outputs},
+            "ids": node_ids.ID_VERSION,
+            "settings": {name: build_inputs.settings[name] for name in RESULT_SETTINGS.get(step.name, ())},
+            "versions": build_inputs.witness_versions if step.name == EXTRACT else {},
+        }
+        rules[step.name] = " ".join(f"{name}={fingerprint(part)}" for name, part in parts.items())
     return rules
+
+
+# What a plan calls the parts of the rules of a step, except for the steps before it.
+RULE_PARTS = {
+    "code": "its code",
+    "contracts": "the contracts of its tables",
+    "ids": "the recipe of ids",
+    "settings": "settings",
+    "versions": "versions of the witnesses",
+}
+
+
+def changed_rules(before: str | None, now: str) -> list[str]:
+    """Name the parts of a step's own rules that differ.
+
+    >>> changed_rules("after=1 code=1 settings=1", "after=2 code=2 settings=2")
+    ['its code', 'settings']
+    """
+    if before is None or "=" not in before:
+        # Not recorded, or by an older release, as one hash.
+        return ["its rules"]
+    old, new = (dict(part.split("=") for part in rules.split()) for rules in (before, now))
+    return [text for name, text in RULE_PARTS.items() if old.get(name) != new.get(name)]
 
 
 def fingerprint(value: object) -> str:

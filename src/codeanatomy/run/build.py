@@ -54,14 +54,14 @@ from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_in
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
-from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run
-from codeanatomy.plan.steps import BuildInputs, steps_of
+from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run, refuse_engine
+from codeanatomy.plan.steps import BuildInputs
 from codeanatomy.progress import Progress
 from codeanatomy.run.lineage import with_lineage
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
-from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, jvm_has_ended
 from codeanatomy.spark.metrics import tag_jobs
 from codeanatomy.tracing import NO_TRACE, Trace
 
@@ -76,6 +76,10 @@ RUN_SPAN = "run"
 SNAPSHOT_UNCHANGED = "the published snapshot is unchanged"
 STOPPED_HINT = f"{SNAPSHOT_UNCHANGED}; run the command again, which resumes from here"
 RESUME_HINT = f"{SNAPSHOT_UNCHANGED}; fix the cause and run the command again, which resumes from here"
+JVM_HINT = (
+    f"{SNAPSHOT_UNCHANGED}; run the command again, which goes on after the steps in the journal; if the JVM"
+    " ends again, memory may be short: close other programs, or set runtime.cores=1"
+)
 
 
 class Prepared(Struct, frozen=True):
@@ -117,7 +121,8 @@ class Prepared(Struct, frozen=True):
 def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     """List the sources of a request; raise an error if nothing can be built."""
     began, started = time.monotonic(), datetime.now(UTC)
-    steps_of(request.settings.tables, request.until)
+    # First: nothing of a lake that the engine cannot write is looked at, which may be far away.
+    refuse_engine(request.engine, request.lake, request.settings.tables, request.until)
     policy = StorePolicy.from_profile(request.settings.runtime)
     register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
     refuse_unwritable(request.lake)
@@ -364,6 +369,9 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
         # Without the lease this run may not write to the manifest.
         if not isinstance(problem, LeaseLost):
             _record_end(run, error, "cancelled" if stopped else "failed")
+        if isinstance(problem, ENGINE_ERRORS):
+            # Outside of the steps, such as in a rollback.
+            raise _engine_failure(f"run {run.run_id} failed: ", problem) from problem
         raise
 
 
@@ -538,11 +546,20 @@ def _name_step_in_errors(step: str) -> Iterator[None]:
             problem.message = prefix + problem.message
         raise
     except (*ENGINE_ERRORS, OSError) as problem:
-        raise StepFailed(prefix + cause_of(problem), RESUME_HINT) from problem
+        raise _engine_failure(prefix, problem) from problem
     except Exception as problem:
+        if jvm_has_ended(problem):
+            # Such as an EOFError of PySpark, which reads from it.
+            raise _engine_failure(prefix, problem) from problem
         if not hasattr(problem, "__notes__"):
             problem.add_note(f"in step {step}")
         raise
+
+
+def _engine_failure(prefix: str, problem: Exception) -> StepFailed:
+    """Return the error of a step for an error of Spark, its JVM or the system."""
+    hint = JVM_HINT if jvm_has_ended(problem) else RESUME_HINT
+    return StepFailed(prefix + cause_of(problem), hint)
 
 
 def _message(run: Run, problem: BaseException) -> str:

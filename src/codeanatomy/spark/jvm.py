@@ -8,19 +8,22 @@ Tests: `tests/spark/test_commit.py`.
 
 from __future__ import annotations
 
+from subprocess import TimeoutExpired
 from typing import Any
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 # Errors of Spark, and of calls to a JVM that has ended.
 ENGINE_ERRORS = (PySparkException, Py4JError)
+# A killed JVM refuses connections some time before it has ended.
+END_SECONDS = 5.0
 
 
 def cause_of(problem: Exception) -> str:
     """Return the innermost cause of an error in one line."""
-    if _has_ended():
+    if jvm_has_ended(problem):
         return "Spark's JVM has ended: it was killed, or crashed"
     if isinstance(problem, Py4JJavaError):
         deepest = problem.java_exception
@@ -34,10 +37,17 @@ def cause_of(problem: Exception) -> str:
     return f"{texts[0]} {texts[-1]}" if texts[0].endswith(":") else texts[0]
 
 
-def _has_ended() -> bool:
-    """Whether the JVM that this process started has ended."""
+def jvm_has_ended(problem: BaseException) -> bool:
+    """Whether the JVM that this process started has ended; after an error of a connection, or is about to."""
     process = getattr(SparkContext._gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    is_cut = isinstance(problem, ConnectionError | EOFError | Py4JNetworkError)
+    try:
+        process.wait(END_SECONDS if is_cut else 0)
+    except TimeoutExpired:
+        return False
+    return True
 
 
 def some_long(jvm: Any, value: int) -> Any:

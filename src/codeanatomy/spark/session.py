@@ -17,6 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socketserver import BaseServer
 from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, cast
@@ -93,7 +94,9 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
             # PySpark keeps the first JVM of a process, and later sessions use it.
             with _delay_signals():
                 gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
-            return SparkSession(SparkContext(conf=conf, gateway=gateway))
+            context = SparkContext(conf=conf, gateway=gateway)
+            ignore_cut_connections(context._accumulatorServer)
+            return SparkSession(context)
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
             output.seek(0)
             lines = [line.strip() for line in (*output, *str(problem).splitlines()) if line.strip()]
@@ -103,6 +106,19 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
                 f"Spark did not start on {profile.master}: {cause}",
                 "run `codeanatomy doctor`; set runtime.log_level=warn to see the log of Spark",
             ) from problem
+
+
+def ignore_cut_connections(server: BaseServer | None) -> None:
+    """Have PySpark's server of accumulators print no traceback if the JVM ends: the build reports that."""
+    if server is None:
+        return
+    report = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            report(request, client_address)
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -93,6 +93,8 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("build", "pkg", "pkg2", "--lake", "l", "--scip", "i.scip"), "does not name its repository"),
         (("build", "pkg"), "--lake"),
         (("build", "pkg", "--lake", "l/a[b]"), "use a folder with another name"),
+        (("build", "pkg", "--lake", "s3a://bucket/x", "--engine", "local"), "use --engine spark (or auto)"),
+        (("plan", "pkg", "--lake", "s3a://bucket/x", "--engine", "local"), "is not the path of a folder"),
         (("--set", "extract.partitions=0", "build", "pkg", "--lake", "l"), "extract.partitions"),
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],

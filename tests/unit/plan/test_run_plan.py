@@ -17,14 +17,24 @@ from codeanatomy import catalog, node_ids
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import location
-from codeanatomy.errors import ContractError, StorageFailure
+from codeanatomy.errors import ContractError, StorageFailure, UsageError
 from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.node_ids import ID_VERSION
 from codeanatomy.pipeline.context import Run
+from codeanatomy.plan import steps as plan_steps
 from codeanatomy.plan.display import dot, plan_lines
-from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, Undo, lake_state, plan_run, written_tables
-from codeanatomy.plan.steps import BuildInputs, result_settings
+from codeanatomy.plan.run_plan import (
+    LakeState,
+    Plan,
+    PlanRequest,
+    Undo,
+    lake_state,
+    plan_run,
+    refuse_engine,
+    written_tables,
+)
+from codeanatomy.plan.steps import BuildInputs, result_settings, rule_fingerprints, steps_of
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 TABLES = written_tables(catalog.TABLES)
@@ -64,6 +74,9 @@ def published(asked: PlanRequest, version: int = 0) -> LakeState:
             id_version=ID_VERSION,
             witness_versions=asked.build_inputs.witness_versions,
             plan_fingerprints={name: found[repo_id] for name, found in prints.items()},
+            rule_fingerprints=rule_fingerprints(
+                steps_of(asked.tables, asked.until), asked.build_inputs, asked.tables
+            ),
         )
         for repo_id, sources in asked.source_inputs.items()
     }
@@ -135,9 +148,55 @@ def test_a_changed_source_runs_everything_of_that_repository_alone() -> None:
         "extract": "the source changed",
         "normalize": "extract changed",
         "relate": "extract changed",
-        "graph": "extract and normalize and relate changed",
+        "graph": "extract, normalize and relate changed",
     }
     assert plan.step("extract").runs_for == ("one",)
+
+
+def test_a_reason_names_all_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = published(request())
+    digest = plan_steps.code_digest
+    monkeypatch.setattr(plan_steps, "code_digest", lambda step: "new" if step != "relate" else digest(step))
+    alone = reasons(plan_run(request(), base, None))
+    assert alone == {
+        "extract": "its code changed",
+        "normalize": "extract and its code changed",
+        "relate": "extract changed",
+        "graph": "extract, normalize, relate and its code changed",
+    }
+    both = reasons(plan_run(request(source="s2", profile="full"), base, None))
+    assert both["extract"] == "the source as it is read and its code changed"
+    assert both["graph"] == "extract, normalize, relate, its code and settings changed"
+
+
+def test_a_reason_names_tools_and_damage() -> None:
+    base, asked = published(request()), request(source="s2")
+    tools = structs.replace(asked.build_inputs, witness_versions={"ast_files_v1": "ast 2"})
+    indexed = {"one": {**asked.source_inputs["one"], "scip": "auto"}}
+    asked = structs.replace(asked, build_inputs=tools, source_inputs=indexed)
+    why = reasons(plan_run(asked, base, None))["extract"]
+    assert why == "the source as it is read, the SCIP index or tool and versions of the witnesses changed"
+    unchanged = structs.replace(
+        request(), source_inputs={"one": {**request().source_inputs["one"], "scip": "x"}}
+    )
+    assert reasons(plan_run(unchanged, base, None))["extract"] == "the SCIP index or tool changed"
+    newest = {name: version for name, version in base.newest.items() if name != "cpg_edges"}
+    damaged = structs.replace(base, newest=newest, damaged=frozenset({"cpg_edges"}))
+    plan = plan_run(request(profile="full"), damaged, None)
+    assert reasons(plan)["graph"] == "cpg_edges is damaged or missing, and settings changed"
+    older = structs.replace(base.repositories["one"], rule_fingerprints={"extract": "0f" * 16})
+    plan = plan_run(request(source="s2"), structs.replace(base, repositories={"one": older}), None)
+    assert reasons(plan)["extract"].endswith("and its rules changed")
+
+
+@pytest.mark.parametrize("lake", ["s3a://bucket/x", "file:///tmp/lake"])
+def test_local_processes_are_refused_for_a_lake_that_is_no_folder(lake: str) -> None:
+    with pytest.raises(UsageError, match="is not the path of a folder") as refused:
+        refuse_engine("local", lake, catalog.TABLES, None)
+    assert "use --engine spark (or auto)" in refused.value.hint
+    for engine in ("auto", "spark"):
+        refuse_engine(engine, lake, catalog.TABLES, None)
+    refuse_engine("local", "lake", catalog.TABLES, None)
 
 
 def test_a_setting_runs_what_it_can_change() -> None:
