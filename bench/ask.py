@@ -9,7 +9,8 @@ The lake holds django, with `--repositories` also copies of small packages under
 one build; with `--apart` each from a build of its own, so that each has data files of its own.
 
 Cold is the command in a process of its own, from start to end, its output thrown away; in turn with it runs
-a process that only imports deltalake and duckdb, and the ratio is that of each pair. Warm is `Lake.open` once
+a process that only imports deltalake and duckdb, and the ratio is that of each pair. Both keep byte code, as
+installed packages do, in a folder of this run, whatever the environment says. Warm is `Lake.open` once
 and then the method, with and without a Spark session; there the rows are collected. The first question of
 each verb is asked once more than it is counted, for caches fill. Files are the data files that may hold what
 is asked for, as the light reader opens them, over all tables and steps of an answer.
@@ -105,22 +106,23 @@ def far(lake: Lake, name: str) -> str | None:
     return inside[-1] if inside else None
 
 
-def process(command: Sequence[str | Path]) -> float:
-    """Seconds of a process that must end well."""
+def process(command: Sequence[str | Path], compiled: str) -> float:
+    """Seconds of a process that must end well, with byte code in a folder."""
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": compiled}
     began = time.monotonic()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, env=env)
     seconds = time.monotonic() - began
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr.decode()[-2000:]}")
     return seconds
 
 
-def cold(lake: str, verb: str, asked: Iterable[Question]) -> tuple[list[float], float]:
+def cold(lake: str, verb: str, asked: Iterable[Question], compiled: str) -> tuple[list[float], float]:
     """Seconds of each command, and the ratio to the bare process."""
     ours, ratios = [], []
     for number, question in enumerate((next(iter(asked)), *asked)):
-        seconds = process([COMMAND, verb, "--lake", lake, "--", *question])
-        bare = process(BARE)
+        seconds = process([COMMAND, verb, "--lake", lake, "--", *question], compiled)
+        bare = process(BARE, compiled)
         if number:
             ours.append(seconds)
             ratios.append(seconds / bare)
@@ -230,7 +232,7 @@ def main() -> None:
         for verb, each in asked.items():
             light[verb] = warm(lake, verb, each, len)
             files[verb] = files_read(lake, verb, each)
-            processes[verb] = cold(root, verb, each)
+            processes[verb] = cold(root, verb, each, f"{folder}/compiled")
             talk(
                 f"{verb}: warm {figures(light[verb])}, cold {figures(processes[verb][0])},"
                 f" files {cells(files[verb])}"

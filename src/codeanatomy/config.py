@@ -35,7 +35,6 @@ from msgspec import Meta, Struct, field, inspect, structs
 from codeanatomy import catalog
 from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import CachePolicy, Table
-from codeanatomy.catalog.validation import check_catalog
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 
 ENV_PREFIX = "CODEANATOMY_"
@@ -150,15 +149,26 @@ def load_settings(
     extract = _section("extract", ExtractOptions(), values)
     refresh = _section("refresh", RefreshOptions(), values)
     observe = _section("observe", ObserveOptions(), values)
+    tables = _tables({key: value for key, value in values.items() if key.startswith("tables.")}, sources)
+    return Settings(runtime, extract, refresh, observe, tables, sources)
+
+
+def _tables(values: Mapping[str, object], sources: Mapping[str, Source]) -> tuple[Table, ...]:
+    """Apply the settings of tables to the catalogue and check the result; the catalogue itself is valid."""
+    if not values:
+        return catalog.TABLES
+    # Imported here: most commands run with the tables of the catalogue.
+    from codeanatomy.catalog.validation import check_catalog
+
     tables = tuple(_override(table, values) for table in catalog.TABLES)
     try:
         check_catalog(tables, layout_is_free=True)
     except CatalogError as problem:
-        changed = ", ".join(f"{key} ({sources[key]})" for key in values if key.startswith("tables."))
+        changed = ", ".join(f"{key} ({sources[key]})" for key in values)
         raise ConfigError(
             f"a table setting is not valid: {problem.message}", f"change one of these settings: {changed}"
         ) from problem
-    return Settings(runtime, extract, refresh, observe, tables, sources)
+    return tables
 
 
 def parse_size(text: str) -> int:
@@ -226,6 +236,8 @@ def _flag_pairs(flags: Iterable[str]) -> Iterator[tuple[str, object]]:
 
 
 def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
+    if not values:
+        return RuntimeProfile()
     tree = _fields(RuntimeProfile())
     for key, value in values.items():
         name, _, entry = key.removeprefix("runtime.").partition(".")
@@ -242,10 +254,13 @@ def _runtime(values: Mapping[str, object]) -> RuntimeProfile:
 
 def _section(name: str, defaults: Kind, values: Mapping[str, object]) -> Kind:
     """Apply the values of a section without maps to its defaults."""
-    tree, prefix = _fields(defaults), f"{name}."
-    for key, value in values.items():
-        if key.startswith(prefix):
-            _put(tree, key.removeprefix(prefix), value, prefix)
+    prefix = f"{name}."
+    changes = {key: value for key, value in values.items() if key.startswith(prefix)}
+    if not changes:
+        return defaults
+    tree = _fields(defaults)
+    for key, value in changes.items():
+        _put(tree, key.removeprefix(prefix), value, prefix)
     return _convert(tree, type(defaults), name)
 
 

@@ -28,7 +28,7 @@ def command_runner(
         monkeypatch.setattr(sys, "argv", ["codeanatomy", *args])
         capfd.readouterr()
         try:
-            cli.main()
+            cli.run_command()
             code = 0
         except SystemExit as ending:
             code = int(ending.code or 0)

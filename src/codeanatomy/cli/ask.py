@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from codeanatomy.cli.main import AT_ONCE
 from codeanatomy.cli.options import (
     AnswerFormat,
     answer_format_option,
@@ -124,7 +125,7 @@ def _command(verb: str) -> click.Command:
         form: AnswerFormat | None,
         names: str | tuple[str, ...] = (),
         **options: Any,
-    ) -> None:
+    ) -> str:
         from codeanatomy.query.lake import Lake
 
         symbols = (names,) if isinstance(names, str) else names
@@ -139,6 +140,7 @@ def _command(verb: str) -> click.Command:
             print_error(error, form)
             raise
         print_answer(answer, form)
+        return AT_ONCE
 
     command = click.command(verb, help=VERBS[verb].doc)(run)
     command.params = [*PARAMETERS[verb], *command.params]

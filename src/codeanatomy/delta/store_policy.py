@@ -31,7 +31,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, json
 
@@ -216,6 +216,15 @@ def is_local(place: str) -> bool:
     scheme = urlsplit(place).scheme.lower()
     # A scheme of one letter is a Windows drive.
     return len(scheme) < 2 or scheme == "file"
+
+
+def path_of(place: str) -> str:
+    """Return the path of a local place, which may be a URI.
+
+    >>> path_of("/data/lake"), path_of("file:/data/my%20lake")
+    ('/data/lake', '/data/my lake')
+    """
+    return unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
 
 
 def _below(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:

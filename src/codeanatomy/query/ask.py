@@ -214,13 +214,15 @@ def answer(
     """Run a verb and return at most `limit` rows, with freshness and coverage of the repositories."""
     check_limit(limit)
     chosen = reader.snapshot.select_repositories(repo_id)
-    request = resolve_request(reader, verb, names, repo_id, **options)
-    result = request.result
-    # Repositories of the symbols, else of the rows; all that were searched if the answer is empty.
-    named = {symbol.repo_id for symbol in request.symbols}
     with ThreadPoolExecutor(1) as pool:
-        # Of named repositories while the rows are read: both wait for files.
-        early = pool.submit(freshness_of, reader, _manifests(chosen, named)) if named else None
+        # Beside the queries, as soon as the repositories are known: both wait for files.
+        early = pool.submit(freshness_of, reader, list(chosen.values())) if len(chosen) == 1 else None
+        request = resolve_request(reader, verb, names, repo_id, **options)
+        result = request.result
+        # Repositories of the symbols, else of the rows; all that were searched if the answer is empty.
+        named = {symbol.repo_id for symbol in request.symbols}
+        if early is None and named:
+            early = pool.submit(freshness_of, reader, _manifests(chosen, named))
         rows = reader.rows(result.query, limit)
         total = rows[0][-1] if rows else 0
         records = tuple(dict(zip(result.columns, row, strict=False)) for row in rows)

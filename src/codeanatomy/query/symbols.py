@@ -26,8 +26,6 @@ from typing import Any
 
 from msgspec import structs
 
-from codeanatomy.catalog.kinds import NODE_KINDS
-from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import (
@@ -55,7 +53,6 @@ MAX_SIMILAR = 5
 MAX_LEVELS = 50
 # Parts of a dotted name.
 MAX_PARTS = 50
-NODE_ID = re.compile(rf"(?:{'|'.join(sorted({kind.prefix for kind in NODE_KINDS.values()}))}):.+", re.DOTALL)
 # `path:line` or `path:line:column`, as editors, compilers and test runners print it.
 PLACE = re.compile(r"(?:\./)?(.+\.py[iw]?)(?::(\d{1,9})(?::\d{1,9})?)?")
 FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
@@ -74,7 +71,7 @@ def resolve(reader: Reader, typed: str, repo_id: str | None = None) -> Symbol:
 def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
     """Return the symbols that a name may mean: all matches of the first rule that has any."""
     name = normalize_name(typed)
-    if NODE_ID.fullmatch(name):
+    if is_node_id(name):
         # As typed: an id may hold names that are not normalized.
         ids = [typed.strip()]
         return _symbols(_by_ids(reader, ids, () if repo_id is None else (repo_id,)), "id")
@@ -103,7 +100,7 @@ def symbols_named(reader: Reader, typed: str, repo_id: str | None = None) -> lis
 def symbols_ending(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
     """Return all symbols whose qualified name is, or ends with, a name; whole matches first."""
     name = normalize_name(typed)
-    if NODE_ID.fullmatch(name) or PLACE.fullmatch(name):
+    if is_node_id(name) or PLACE.fullmatch(name):
         return symbols_named(reader, typed, repo_id)
     rows = [row for row in _by_name(reader, name, repo_id) if row[1] != "import"]
     whole = _symbols([row for row in rows if row[2] == name], "qualified name", by_file=True)
@@ -135,6 +132,21 @@ def normalize_name(typed: str) -> str:
     if not name:
         raise UsageError("the name is empty", "name a symbol, such as requests.get")
     return name
+
+
+def is_node_id(name: str) -> bool:
+    """Whether a name is spelled like the id of a node: the prefix of a kind, a colon, and more.
+
+    >>> is_node_id("function:3f9c"), is_node_id("shop/cart.py:29"), is_node_id("shop.cart")
+    (True, False, False)
+    """
+    prefix, _, rest = name.partition(":")
+    if not rest:
+        return False
+    # Imported here: most names are not ids, and the declared kinds are long.
+    from codeanatomy.catalog.kinds import NODE_KINDS
+
+    return any(kind.prefix == prefix for kind in NODE_KINDS.values())
 
 
 def is_text(typed: str) -> bool:
@@ -425,6 +437,9 @@ def with_binding_lines(reader: Reader, symbols: Sequence[Symbol]) -> list[Symbol
     ids = [each.ids[0] for each in symbols if each.kind == "BINDING" and each.line is None]
     if not ids:
         return list(symbols)
+    # Imported here: most symbols are not variables, and the declared views are long.
+    from codeanatomy.catalog.views import FIRST_LINE
+
     query = Query(
         f"SELECT e.dst_node_id, e.path, {FIRST_LINE} FROM e GROUP BY 1, 2",
         {

@@ -50,7 +50,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
         monkeypatch.setattr(sys, "argv", ["codeanatomy", *args])
         capfd.readouterr()
         try:
-            cli.main()
+            cli.run_command()
             code = 0
         except SystemExit as ending:
             code = int(ending.code or 0)

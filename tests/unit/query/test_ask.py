@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -146,11 +148,40 @@ def test_unknown_verbs_and_repositories(lake: Lake) -> None:
         lake.find("Cart", repo_id="nowhere")
 
 
-def test_an_answer_needs_neither_spark_nor_pyarrow(ask_lake: Path) -> None:
+# Modules that take longer to import than a query takes, or that most answers do not need.
+HEAVY = (
+    "pyspark",
+    "pyarrow",
+    "pandas",
+    "numpy",
+    "deltalake",
+    "sqlglot",
+    "rich",
+    "codeanatomy.catalog.kinds",
+    "codeanatomy.catalog.validation",
+    "codeanatomy.catalog.views",
+    "codeanatomy.delta.write",
+)
+
+
+def test_an_answer_imports_no_heavy_module(ask_lake: Path) -> None:
     program = (
-        "import sys; from codeanatomy.query.lake import Lake;"
-        f"Lake.open({str(ask_lake)!r}).callers('shop.cart.total');"
-        "print(*{'pyspark', 'pyarrow', 'pandas', 'sqlglot', 'rich', 'numpy'} & set(sys.modules))"
+        "import sys; from codeanatomy.cli.main import run_command;"
+        f"sys.argv = ['codeanatomy', 'callers', 'shop.cart.total', '--lake', {str(ask_lake)!r}];"
+        f"run_command(); print(*set({HEAVY}) & set(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    assert json.loads(done.stdout)["rows"]
+    assert done.stderr.split() == []
+
+
+def test_the_process_of_an_answer_ends_with_all_of_its_output_and_no_folder(
+    ask_lake: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "codeanatomy", "callers", "shop.cart.total", "--lake", str(ask_lake)]
+    done = subprocess.run(
+        command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    rows = Lake.open(ask_lake).callers("shop.cart.total").rows
+    assert (json.loads(done.stdout)["rows"], done.stderr) == (list(rows), "")
+    assert list(tmp_path.iterdir()) == []

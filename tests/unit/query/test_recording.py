@@ -105,7 +105,7 @@ def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
         named = {*each.filter_columns, *each.join_columns, *each.projected_columns}
         assert named <= set(catalog.table(each.table).column_names)
     # The names of those who call are looked up by id.
-    assert any("node_id" in each.join_columns for each in found if each.table == "cpg_nodes")
+    assert any("node_id" in each.filter_columns for each in found if each.table == "cpg_nodes")
 
 
 def test_the_reading_side_only_hands_out_notes(lake: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.checks.callgraph import call_graphs
 from codeanatomy.query.lake import Lake
+from codeanatomy.query.verbs import calls
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +135,13 @@ def test_the_same_as_the_call_graph(lake: Lake, ask_lake: Path) -> None:
     calls = call_graphs(str(ask_lake), "shop").calls["shop"]
     for caller in ("shop.cart.sell", "shop.cart.Cart.checkout", "shop.money.Discount.dump"):
         assert {row["symbol"] for row in lake.callees(caller)} == set(calls[caller])
+
+
+@pytest.mark.parametrize("name", ["shop.cart.total", "shop.money.Price", "json.dumps", "shop.cart.ping"])
+def test_names_of_many_nodes_are_joined_by_the_engine(
+    lake: Lake, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [lake.ask(verb, name, depth=3, repo_id="shop") for verb in ("callers", "callees")]
+    monkeypatch.setattr(calls, "MAX_ID_LOOKUPS", 0)
+    assert [lake.ask(verb, name, depth=3, repo_id="shop") for verb in ("callers", "callees")] == few
+    assert any(answer.rows for answer in few)

@@ -607,7 +607,7 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     def call(*args: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["codeanatomy", "verify", *args])
         try:
-            cli.main()
+            cli.run_command()
             code = 0
         except SystemExit as ending:
             code = int(ending.code or 0)

@@ -96,6 +96,11 @@ def logged_versions(location: str) -> list[int]:
     return sorted(int(match[1]) for path in paths if (match := ENTRY.fullmatch(path.name)))
 
 
+def newest_logged(location: str) -> int:
+    """Return the newest version, from log entries and checkpoints. Raise ValueError if there is none."""
+    return max([*logged_versions(location), *complete_checkpoints(location)])
+
+
 def entry_path(location: str, version: int) -> Path:
     """Return the path of the log entry of a version."""
     return Path(location, "_delta_log", f"{version:020}.json")

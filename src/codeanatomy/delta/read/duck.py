@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 import duckdb
 
@@ -30,7 +29,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files, light_table, location
-from codeanatomy.delta.store_policy import is_local
+from codeanatomy.delta.store_policy import is_local, path_of
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def local_path(lake: str) -> str:
     """Return the absolute path of a local lake; raise UsageError for a remote one."""
     if not is_local(lake):
         raise UsageError(f"{lake} is remote", "copy the lake to a local folder, or query it with Spark")
-    return unquote(urlsplit(lake).path) if lake.lower().startswith("file:") else str(Path(lake).absolute())
+    return str(Path(path_of(lake)).absolute())
 
 
 @contextmanager

@@ -3,6 +3,9 @@
     rows = light_table("lake", "run_manifest", ["run_id", "repo_id"])
     light_files("lake", "cpg_nodes", 3)[0].partition     # {"node_kind": "CLASS"}, of version 3
 
+The data files of a local table are listed from its log alone: importing deltalake and opening three tables
+takes longer than the queries of an answer. deltalake is imported by the functions that need it.
+
 Tables with other reader features than deletion vectors are refused: Spark has to read them. Tests:
 `tests/spark/test_build.py`, `tests/unit/query/test_verify.py`, `tests/unit/delta/test_deletion_vectors.py`.
 """
@@ -10,25 +13,24 @@ Tables with other reader features than deletion vectors are refused: Spark has t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from msgspec import MsgspecError, Struct
 
 from codeanatomy import catalog
-from codeanatomy.delta.log.replay import VECTORS_FEATURE, replay_log, replay_vectors
+from codeanatomy.delta.log.replay import VECTORS_FEATURE, LogState, newest_logged, replay_log, replay_vectors
 from codeanatomy.delta.read.file_index import LoggedFile, logged_files
-from codeanatomy.delta.store_policy import deltalake_options, is_local
-from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.delta.store_policy import deltalake_options, is_local, path_of
+from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.compute as pc
+    from deltalake import DeltaTable
     from pyarrow import fs
     from pyroaring import BitMap64
 
@@ -82,25 +84,41 @@ def light_files(root: str, name: str, version: int | None = None) -> tuple[Logge
 
     Raise StorageFailure if the table has other reader features.
     """
+    state = _replayed(root, name, version)
+    if state is not None:
+        _refuse_features(name, state.protocol.get("readerFeatures"), state.protocol["minReaderVersion"])
+        return logged_files(catalog.table(name), state)
     with _open_table(root, name, version) as table:
         protocol = table.protocol()
-        features = set(
-            protocol.reader_features or (("columnMapping",) if protocol.min_reader_version > 1 else ())
-        )
-        if not features <= HARMLESS | {VECTORS_FEATURE}:
-            raise StorageFailure(
-                f"{name} uses {', '.join(sorted(features - HARMLESS - {VECTORS_FEATURE}))}, "
-                "which only Spark can read",
-                "read the table with Spark, or build it without these features",
-            )
-        if _is_local(table):
-            try:
-                return logged_files(catalog.table(name), replay_log(_folder(table), int(table.version())))
-            except FileNotFoundError:
-                # Entries before a v2 checkpoint, which only deltalake reads, may be gone.
-                if CHECKPOINTS not in features:
-                    raise
+        features = _refuse_features(name, protocol.reader_features, protocol.min_reader_version)
+        # Entries before a v2 checkpoint, which only deltalake reads, may be gone.
+        if _is_local(table) and CHECKPOINTS not in features:
+            return logged_files(catalog.table(name), replay_log(_folder(table), int(table.version())))
         return _files_without_stats(table)
+
+
+def _replayed(root: str, name: str, version: int | None) -> LogState | None:
+    """Return the state of a local table from its log; None if deltalake has to read it, or to explain it."""
+    if not is_local(root):
+        return None
+    folder = path_of(location(root, name))
+    try:
+        state = replay_log(folder, newest_logged(folder) if version is None else version)
+    except (OSError, ValueError, MsgspecError, CodeAnatomyError):
+        return None
+    return state if "minReaderVersion" in state.protocol and state.metadata else None
+
+
+def _refuse_features(name: str, reader_features: Iterable[str] | None, reader_version: int) -> set[str]:
+    """Return the reader features of a table; raise StorageFailure for one that this reader lacks."""
+    features = set(reader_features or (("columnMapping",) if reader_version > 1 else ()))
+    lacking = features - HARMLESS - {VECTORS_FEATURE}
+    if lacking:
+        raise StorageFailure(
+            f"{name} uses {', '.join(sorted(lacking))}, which only Spark can read",
+            "read the table with Spark, or build it without these features",
+        )
+    return features
 
 
 def _files_without_stats(table: DeltaTable) -> tuple[LoggedFile, ...]:
@@ -290,6 +308,9 @@ def one_line(problem: Exception) -> str:
 @contextmanager
 def _open_table(root: str, name: str, version: int | None = None) -> Iterator[DeltaTable]:
     """Open a table; raise TableMissing or StorageFailure if it cannot be read."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
     place = location(root, name)
     try:
         yield DeltaTable(place, version=version, storage_options=deltalake_options(place))
@@ -300,6 +321,9 @@ def _open_table(root: str, name: str, version: int | None = None) -> Iterator[De
 
 def _missing(root: str, name: str) -> StorageFailure | TableMissing | None:
     """Return the error for a table that does not exist; None if it does."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
     try:
         place = location(root, name)
         if DeltaTable.is_deltatable(place, storage_options=deltalake_options(place)):
