@@ -17,7 +17,6 @@ from codeanatomy.cli.main import cli
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import store_policy as policy
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read import light
 from codeanatomy.delta.store_policy import (
     StorePolicy,
     deltalake_options,
@@ -233,7 +232,7 @@ def test_a_command_reaches_a_remote_lake_by_the_settings(monkeypatch: pytest.Mon
     assert policy._POLICIES == {}
     # Nothing listens there.
     here = ("--set", "runtime.storage_options.fs.s3a.endpoint=http://127.0.0.1:9")
-    monkeypatch.setattr(light, "DeltaTable", _Closed)
+    monkeypatch.setattr(deltalake, "DeltaTable", _Closed)
     done = CliRunner().invoke(cli, [*secret, *here, "runs", "--lake", "s3a://bucket/lake"])
     assert isinstance(done.exception, CodeAnatomyError)
     assert _Closed.options["aws_secret_access_key"] == SECRET
