@@ -17,6 +17,7 @@ from codeanatomy.cli.main import cli
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import store_policy as policy
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.read import light
 from codeanatomy.delta.store_policy import (
     StorePolicy,
     deltalake_options,
@@ -164,7 +165,7 @@ def test_every_call_of_deltalake_gets_the_options(monkeypatch: pytest.MonkeyPatc
             seen.append(storage_options)
             return True
 
-    for module in (light, small, restore):
+    for module in (deltalake, small, restore):
         monkeypatch.setattr(module, "DeltaTable", Refusing)
     root, table = "s3a://bucket/lake", catalog.table("view_cache")
     register_policy(root, StorePolicy(S3))
