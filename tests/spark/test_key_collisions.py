@@ -15,7 +15,7 @@ from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
 from codeanatomy.pipeline import second_pass
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
-from codeanatomy.pipeline.key_collisions import FileKeys, pack_keys, pack_numbers
+from codeanatomy.pipeline.key_collisions import FileKeys, key_rows, pack_numbers
 from codeanatomy.pipeline.pieces import Pieces
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
@@ -56,7 +56,7 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     ) -> SparkHeld:
         def patched(groups: Any) -> Pieces:
             with (
-                patch.object(second_pass, "pack_keys", lambda repo, keys: pack_keys(repo, equal_keys(keys))),
+                patch.object(second_pass, "key_rows", lambda repo, keys: key_rows(repo, equal_keys(keys))),
                 patch.object(second_pass, "pack_numbers", lambda keys: pack_numbers(equal_keys(keys))),
             ):
                 yield from work(groups)

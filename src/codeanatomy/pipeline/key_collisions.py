@@ -37,7 +37,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from codeanatomy.arrow import array, pack_rows, unpack_rows
+from codeanatomy.arrow import array, unpack_rows
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.read.duck import (
     local_path,
@@ -107,12 +107,12 @@ def refuse_equal(owners: Iterable[KeyOwner]) -> None:
     raise KeyCollision("; ".join([*shown, *more]), HINT)
 
 
-def pack_keys(repo_id: str, keys: FileKeys) -> bytes:
-    """Pack the keys of files as rows for `KEYS`."""
+def key_rows(repo_id: str, keys: FileKeys) -> pa.RecordBatch:
+    """Return the keys of files as rows for `KEYS`."""
     owners = [(key, repo_id, path, qualified) for path, each in keys for qualified, key in each.items()]
     columns = zip(*owners, strict=True) if owners else ((),) * len(KEY_COLUMNS)
     arrays = [array(column, list(values)) for column, values in zip(KEY_COLUMNS, columns, strict=True)]
-    return pack_rows(pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS]))
+    return pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS])
 
 
 def pack_numbers(keys: FileKeys) -> bytes:
@@ -121,7 +121,7 @@ def pack_numbers(keys: FileKeys) -> bytes:
 
 
 def unpack_keys(stream: bytes) -> Iterator[KeyOwner]:
-    """Yield the definitions that `pack_keys` has packed."""
+    """Yield the definitions in a piece of `KEYS`."""
     return _owners_in(unpack_rows(stream))
 
 
@@ -181,7 +181,7 @@ def refuse_equal_keys(
 ) -> None:
     """Raise KeyCollision if definitions of the graphs that are made share a key, or have one of the lake.
 
-    `numbers` and `owners` are what `pack_numbers` and `pack_keys` return for all files; the second is used
+    `numbers` and `owners` are what `pack_numbers` and `key_rows` return for all files; the second is used
     only if numbers are equal.
     """
     made = pa.array(np.frombuffer(b"".join(numbers), np.int64))

@@ -34,8 +34,8 @@ MB = 1024 * 1024
 PIECE_BYTES = 4 * MB
 # Rows of a piece of a flat table: about two megabytes.
 PIECE_ROWS = 64 * 1024
-# By flat table: texts that repeat, and by which nothing is sorted. As codes, edges take a third fewer bytes on
-# their way, and 0.5 processor seconds less per million of each sorted copy.
+# By flat table: texts that repeat, and by which nothing is sorted. As codes, edges take a third fewer bytes,
+# and 0.5 processor seconds less per million of each sorted copy.
 ENCODED = {"cpg_edges": ("owner_file_id", "path", "origin", "resolution_method", "rule_name")}
 
 # Contents of pieces that are no rows of a table.

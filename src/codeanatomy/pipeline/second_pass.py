@@ -32,7 +32,7 @@ from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
-from codeanatomy.pipeline.key_collisions import pack_keys, pack_numbers
+from codeanatomy.pipeline.key_collisions import key_rows, pack_numbers
 from codeanatomy.pipeline.pieces import (
     KEY_NUMBERS,
     KEYS,
@@ -127,14 +127,15 @@ class SecondPass(Struct, frozen=True):
             samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
             counts["graph_files"] += 1
             keys.append((view.path, made.keys))
-        yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(group.repo_id, keys))
+        yield from row_pieces(group.repo_id, group.chunk, KEYS, key_rows(group.repo_id, keys))
         yield Piece(group.repo_id, group.chunk, "", KEY_NUMBERS, 0, 1, pack_numbers(keys))
         if samples:
             yield _sample(EDGES, pa.concat_batches(samples))
         for name, batches in parts.items():
             if batches:
                 whole = pa.concat_batches(batches)
-                yield from row_pieces(group.repo_id, group.chunk, name, whole)
+                # In the order of files, also where the files of a chunk are worked on one by one.
+                yield from row_pieces(group.repo_id, group.chunk, name, whole, graphed[0].file_id)
                 if name in SAMPLED:
                     yield _sample(name, sample_rows(whole, SAMPLED[name]))
         yield counts_piece({group.repo_id: with_copies(counts)})

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import pytest
 
 from codeanatomy import file_ids, node_ids
+from codeanatomy.arrow import pack_rows
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import KeyCollision
 from codeanatomy.lake.manifest import read_manifest
@@ -24,8 +25,8 @@ from codeanatomy.pipeline import key_collisions
 from codeanatomy.pipeline.key_collisions import (
     KEYED_KINDS,
     KeyOwner,
+    key_rows,
     numbers_of,
-    pack_keys,
     refuse_equal,
     unpack_keys,
 )
@@ -225,12 +226,12 @@ def test_every_definition_has_a_node_with_its_key(tmp_path: Path) -> None:
 
 def test_packed_keys_are_those_that_were_packed() -> None:
     keys = {"": "k" * 16, "A.f": "l" * 16, "\ud800": "m" * 16}
-    packed = pack_keys("r", [("a.py", keys), ("b.py", {}), ("c.py", {"g": "n" * 16})])
+    packed = pack_rows(key_rows("r", [("a.py", keys), ("b.py", {}), ("c.py", {"g": "n" * 16})]))
     owners = list(unpack_keys(packed))
     assert [owner.key for owner in owners] == [*keys.values(), "n" * 16]
     assert [(owner.repo_id, owner.path) for owner in owners] == [("r", "a.py")] * 3 + [("r", "c.py")]
-    assert list(unpack_keys(pack_keys("r", [("a.py", {})]))) == []
-    assert list(unpack_keys(pack_keys("r", []))) == []
+    assert list(unpack_keys(pack_rows(key_rows("r", [("a.py", {})])))) == []
+    assert list(unpack_keys(pack_rows(key_rows("r", [])))) == []
 
 
 def test_numbers_are_of_the_first_bytes() -> None:

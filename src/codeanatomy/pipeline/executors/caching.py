@@ -8,7 +8,7 @@ The catalogue declares how; of the tables of a step the strongest policy applies
     none             not at all: it is computed again for every table
     memory           in Spark's cache, spilled to disk at once, and released at the end of the block
     delta_staging    as a Delta table below the lake, until the run is published: after a run that fails, the
-                     next one reuses it, if it repeats the same work of the step with the same fingerprint
+                     next one reuses it, if it repeats the same work of the step on the same inputs
 
 Each use is a row of `view_cache`. Tests: `tests/spark/test_caching.py`.
 """
@@ -43,7 +43,8 @@ def cache_frame(run: Run, step: str, work: object, frame: DataFrame) -> Iterator
     made_from = fingerprint(run.fingerprints(step))
     if table.cache == "delta_staging":
         # A step has several frames: of pass two and of what it merges, or of one refresh after the other.
-        made_from = fingerprint({"inputs": made_from, "work": type(work).__name__, "options": work})
+        changes = {repo_id: refresh.changes for repo_id, refresh in run.refreshes.items()}
+        made_from = fingerprint([made_from, type(work).__name__, work, changes])
         staged = stage(run.spark_store, step, frame, made_from)
         run.caches.append(
             CacheUse(table.name, table.cache, staged.location, made_from, staged.hit, staged.size_bytes)
