@@ -112,7 +112,16 @@ class Totals(NamedTuple):
 def built(folder: Path, lake: Path, engine: str) -> Totals:
     """Run the real build and sample the processor seconds of its processes."""
     talk(f"build by --engine {engine}")
-    command = [COMMAND, "build", f"{REPOSITORY}={folder}", "--lake", lake, "--engine", engine, *OPTIONS]
+    command = [
+        str(COMMAND),
+        "build",
+        f"{REPOSITORY}={folder}",
+        "--lake",
+        str(lake),
+        "--engine",
+        engine,
+        *OPTIONS,
+    ]
     began, before = time.monotonic(), children_seconds()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         processor = Processor(process.pid)

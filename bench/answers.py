@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 
 from analysis import Analysis, Row, line_starts, scope_rows
 
-from codeanatomy.node_ids import module_id, node_id
+from codeanatomy.file_ids import FileIds
+from codeanatomy.node_ids import module_id
 from codeanatomy.relate.program import FUNCTION
 from codeanatomy.relate.values.solver import Object
 
@@ -74,29 +75,30 @@ class Answers:
         names = {(start, end): (path, first, last) for first, last, start, end in program.names}
         self.names |= {site: place for place, site in names.items()}
         self.sites[module_id(program.file_id)] = {(path, 0, 0)}
+        ids = FileIds(program.ids)
         for kind, found in (("FUNCTION", program.functions), ("CLASS", program.classes)):
             for each in found:
                 start, end, _ = each.place
                 if (start, end) in names and start is not None and end is not None:
-                    self.sites[node_id(kind, program.file_id, start, end)] = {names[start, end]}
+                    self.sites[ids.at(kind, start, end)] = {names[start, end]}
         for function in program.functions:
             for parameter in function.parameters:
                 start, end, _ = parameter.place
                 if start is not None and end is not None:
-                    self.sites[node_id("PARAMETER", program.file_id, start, end)] = {(path, start, end)}
+                    self.sites[ids.at("PARAMETER", start, end)] = {(path, start, end)}
 
     def _syntax(self, path: str) -> None:
         """Keywords of calls lead to their values, modules of imports to their aliases."""
         source = self.analysis.sources[path]
         lines = line_starts(source)
-        file_id = self.analysis.values.programs[self.analysis.values.files[path]].file_id
+        ids = FileIds(self.analysis.values.programs[self.analysis.values.files[path]].ids)
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.keyword) and node.arg is not None:
                 start = lines[node.lineno - 1] + node.col_offset
                 value = lines[node.value.lineno - 1] + node.value.col_offset
                 end = lines[(node.value.end_lineno or 1) - 1] + (node.value.end_col_offset or 0)
                 place = (path, start, start + len(node.arg.encode()))
-                self.keywords[place] = node_id("ARGUMENT", file_id, value, end)
+                self.keywords[place] = ids.at("ARGUMENT", value, end)
             elif isinstance(node, ast.ImportFrom):
                 start = lines[node.lineno - 1] + node.col_offset
                 first = lines[node.names[0].lineno - 1] + node.names[0].col_offset

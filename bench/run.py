@@ -69,8 +69,8 @@ def round_of(source: Path, engine: str) -> tuple[Ran, Ran, Ran]:
     """The bare process, a build, and the same build again."""
     with tempfile.TemporaryDirectory(prefix="codeanatomy-bench-") as work:
         bare = ran([sys.executable, "-c", BARE, f"{work}/bare"])
-        build = [COMMAND, "build", f"requests={source}", "--lake", f"{work}/lake", "--types", "off"]
-        build += ["--master", "local[2]", "--engine", engine, "--format", "json"]
+        build: list[str | Path] = [COMMAND, "build", f"requests={source}", "--lake", f"{work}/lake"]
+        build += ["--types", "off", "--master", "local[2]", "--engine", engine, "--format", "json"]
         return bare, ran(build), ran(build)
 
 

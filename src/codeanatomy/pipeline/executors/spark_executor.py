@@ -94,7 +94,8 @@ INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-TASKS_PER_CORE = 4
+# Chunks are spread by hash: with more tasks, the last ones are shorter.
+TASKS_PER_CORE = 8
 FILES_PER_TASK = 256
 # Counters that grow by one for each file, in one pass or another.
 COUNTED = ("repo_files_v1", "relate_programs_v1", "graph_files")
