@@ -10,6 +10,7 @@ there is no UI. `bench/startup.py` measures it. Tests: `tests/spark/test_session
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -96,6 +97,7 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
                 gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             ignore_cut_connections(context._accumulatorServer)
+            logging.getLogger().addFilter(_is_no_cut_call)
             return SparkSession(context)
         except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
             output.seek(0)
@@ -119,6 +121,11 @@ def ignore_cut_connections(server: BaseServer | None) -> None:
             report(request, client_address)
 
     server.handle_error = handle_error  # type: ignore[method-assign]
+
+
+def _is_no_cut_call(record: logging.LogRecord) -> bool:
+    """Whether a record is not that of py4j about a call to a JVM that has ended: it is raised, too."""
+    return (record.module, record.msg) != ("java_gateway", "Exception while sending command.")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pyspark import SparkContext
 from codeanatomy.errors import StepFailed
 from codeanatomy.run import build
 from codeanatomy.spark.jvm import cause_of, jvm_has_ended
-from codeanatomy.spark.session import ignore_cut_connections
+from codeanatomy.spark.session import _is_no_cut_call, ignore_cut_connections
 
 ENDED = "Spark's JVM has ended: it was killed, or crashed"
 
@@ -68,3 +69,9 @@ def test_only_other_errors_of_the_accumulators_are_printed(
             server.handle_request()
     assert ("Traceback" in capsys.readouterr().err) == (problem is ValueError)
     ignore_cut_connections(None)
+
+
+def test_py4j_does_not_print_a_call_that_was_cut() -> None:
+    texts = ("Exception while sending command.", "another")
+    records = [logging.LogRecord("root", 40, "py4j/java_gateway.py", 1, text, None, None) for text in texts]
+    assert [_is_no_cut_call(record) for record in records] == [False, True]
