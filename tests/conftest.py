@@ -31,6 +31,8 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # Sources that tests read; some of them have the names of tests.
 collect_ignore = ["cases"]
 SYSTEM = Path(__file__).parent / "system"
+# Tests with the Spark session are here: of others, `make test` does not look for them.
+SPARK = Path(__file__).parent / "spark"
 
 
 # A process that a shell starts in the background ignores SIGINT; tests interrupt runs.
@@ -61,6 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("session") is not None
             for item in items
         ]
+        for item in (item for item, uses in zip(items, shared, strict=True) if uses):
+            if item.get_closest_marker("system") is None and SPARK not in item.path.parents:
+                raise pytest.UsageError(f"{item.nodeid} uses the Spark session: move it to tests/spark")
         left_out = [item for item, uses in zip(items, shared, strict=True) if uses != (part == "with")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item, uses in zip(items, shared, strict=True) if uses == (part == "with")]

@@ -8,13 +8,16 @@ The rules are those of `delta.write.checks`, which Spark evaluates on its own ro
 conditions; NOT NULL is Arrow's null count. A condition that is null counts as violated. A violation does not
 stop the writer: it is reported with the data files, and `delta.write.adopt` refuses to commit them.
 
-Tests: `tests/spark/test_adopt.py`.
+Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_row_checks.py`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -119,15 +122,27 @@ class RowCheck:
 
     def _query(self, rows: pa.Table, sql: str, *columns: str) -> list[Any]:
         if self._database is None:
-            self._database = duckdb.connect(
-                ":memory:", config={"threads": 1, "autoinstall_known_extensions": False}
-            )
-            self._database.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+            self._database = _shared_database(os.getpid()).cursor()
         # Only the columns of the query: DuckDB registers nested columns one by one.
         self._database.register("given", rows.select(list(dict.fromkeys((*self._columns, *columns)))))
         result = self._database.execute(sql).fetchall()
         self._database.unregister("given")
         return result
+
+
+@cache
+def _shared_database(process: int) -> duckdb.DuckDBPyConnection:
+    """Return the database of a process, in which each check has a connection.
+
+    Opening a database takes longer than ten checks of few rows. It has no threads, so that its process may
+    fork; a child opens its own.
+    """
+    database = duckdb.connect(":memory:", config={"threads": 1, "autoinstall_known_extensions": False})
+    # Older versions of DuckDB have no threads for reading files.
+    with suppress(duckdb.CatalogException):
+        database.execute("SET async_threads = 0")
+    database.execute("CREATE MACRO startswith(a, b) AS starts_with(a, b)")
+    return database
 
 
 def _holds(condition: str) -> str:
