@@ -57,7 +57,7 @@ from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.second_pass import COPIES
 from codeanatomy.pipeline.sinks import Sink, TableFolder
-from codeanatomy.plan.changes import PROGRAM_TABLES
+from codeanatomy.plan.changes import TOOL_TABLES
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -178,7 +178,7 @@ def first_pass(
     """Work on files as pass one does; the rows for data files are returned, too."""
     files = extracted(clock, readings, options)
     clock.switch("first pass: rows to Arrow")
-    names = [name for name in extract_tables(EXTRACTORS) if name not in PROGRAM_TABLES]
+    names = [name for name in extract_tables(EXTRACTORS) if name not in TOOL_TABLES]
     tables = table_batches(names, files)
     clock.switch("first pass: view")
     views = [fresh_view(rows) for rows in files]

@@ -28,15 +28,15 @@ from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import StepDone
-from codeanatomy.lake.manifest import RunManifest
+from codeanatomy.lake.manifest import ChangeWindow, RunManifest
 from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
-from codeanatomy.pipeline.refreshes import Refresh
 from codeanatomy.plan.build_request import BuildRequest
+from codeanatomy.plan.changes import Impact, SourceChange
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints
 from codeanatomy.plan.steps import BuildInputs, fingerprint, rule_fingerprints, steps_of
@@ -63,6 +63,45 @@ class CacheUse(Struct, frozen=True):
     fingerprint: str
     hit: bool
     size_bytes: int
+
+
+@dataclass
+class Refresh:
+    """What a run redoes of a repository of which some files have changed, and why."""
+
+    repo_id: str
+    # Number of the refresh within the run; refreshes commit to a table in this order.
+    number: int
+    changes: tuple[SourceChange, ...]
+    # By table: the files whose rows changed.
+    touched: dict[str, frozenset[str]] = field(default_factory=dict)
+    # Files that a SCIP index has or had documents of, but the repository lacks.
+    missing: frozenset[str] = frozenset()
+    # Files whose relations the solve has returned, those of them with diagnostics, and files that are gone.
+    emitted: frozenset[str] = frozenset()
+    reported: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+    # Windows of the change feeds that were read.
+    windows: tuple[ChangeWindow, ...] = ()
+    # Why files are redone; only the edited ones until the relations of the others are known.
+    impact: tuple[Impact, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.impact = tuple(Impact(change.path, change.how) for change in self.changes)
+
+    def touched_in(self, *tables: str) -> frozenset[str]:
+        """The files whose rows changed in one of these tables."""
+        return frozenset[str]().union(*(self.touched.get(name, frozenset()) for name in tables))
+
+    @property
+    def changed(self) -> frozenset[str]:
+        """The ids of the changed files."""
+        return frozenset(change.file_id for change in self.changes)
+
+    @property
+    def read(self) -> frozenset[str]:
+        """The changed paths that exist and have to be read."""
+        return frozenset(change.path for change in self.changes if change.how != "removed")
 
 
 @dataclass

@@ -33,7 +33,7 @@ from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, wide_pieces
 from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.plan.changes import FILES, PROGRAM_TABLES
+from codeanatomy.plan.changes import FILES, TOOL_TABLES
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
@@ -66,7 +66,7 @@ class FirstPass(Struct, frozen=True):
             repo_id, first = packed.repo_id, packed.first_file_id
             for name, stream in packed.streams.items():
                 for batch in unpack_rows(stream):
-                    if name in PROGRAM_TABLES:
+                    if name in TOOL_TABLES:
                         yield from self._tool_rows(repo_id, name, batch)
                     else:
                         yield from sink.add(repo_id, first, name, batch)
@@ -87,7 +87,7 @@ class FirstPass(Struct, frozen=True):
         views = [fresh_view(rows) for _, rows in listed]
         problems = {place: failed[number] for place, (number, _) in enumerate(listed) if number in failed}
         made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
-        own = {name: rows for name, rows in extracted.items() if name not in PROGRAM_TABLES}
+        own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
         repo_id = files[0][FILE]["repo_id"] if files else ""
         return ChunkResult(made.tables, [*self.passed_pieces(repo_id, own), *made.pieces])
 

@@ -29,7 +29,7 @@ from msgspec import Struct, json
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import Piece, Pieces, batches_of
+from codeanatomy.pipeline.pieces import STORED, Piece, Pieces, batches_of
 from codeanatomy.plan.changes import Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -54,7 +54,7 @@ COLUMNS = (
 # What is read of the relations that are stored.
 COMPARED: TableReads = dict.fromkeys(COLUMNS, ())
 # Names of the pieces with the stored relations, and with the result.
-BEFORE, IMPACT = "relations_before", "impact"
+BEFORE, IMPACT = STORED + RELATIONS, "impact"
 
 
 class RelationTarget(NamedTuple):

@@ -50,8 +50,7 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import KeyCollision
 from codeanatomy.graph.rows import NODES
 from codeanatomy.node_ids import KEY_CHARS, PREFIXES, file_id, key_of
-from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.refreshes import Refresh, ids_of
+from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.steps import EXTRACT
 
@@ -202,9 +201,9 @@ def refuse_equal_keys(
 
 def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[KeyOwner]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
-    changed = {change.path for change in refresh.read}
+    changed = refresh.read
     owners = [owner for owner in redone if owner.path in changed]
-    files = sorted(ids_of(refresh.changes))
+    files = sorted(refresh.changed)
     if NODES in run.pins and owners:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"
         known = set(_stored_keys(run, inside, files))

@@ -20,37 +20,31 @@ Tests: `tests/unit/pipeline/test_passes.py`, `tests/unit/pipeline/test_refresh.p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import json, msgpack, structs
+from msgspec import msgpack, structs
 
-from codeanatomy import catalog
-from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.adopt import local_folder
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
 from codeanatomy.extract.scip_index import SCIP
-from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.extract.worker import Task, extract_tables
 from codeanatomy.file_view import Reads, TableReads, union_reads
 from codeanatomy.graph.merge import SHARED
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
+from codeanatomy.graph.rows import TABLES
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
-from codeanatomy.pipeline.commits import Redone, TableCommits, read_change_feeds
-from codeanatomy.pipeline.context import Run, counts_of
+from codeanatomy.pipeline.commits import Redone, commit_tables
+from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
-from codeanatomy.pipeline.executors.sorted_tables import write_in_order
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, ExplainImpact, edited_first
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys, unpack_keys
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -58,20 +52,25 @@ from codeanatomy.pipeline.pieces import (
     KEY_NUMBERS,
     KEYS,
     PROGRAM,
-    REDONE,
     ROWS,
     batches_of,
     data_files,
     sum_counts,
 )
-from codeanatomy.pipeline.refreshes import Refresh, ids_of
-from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass, are_same
+from codeanatomy.pipeline.refreshes import (
+    compare_tools,
+    had_diagnostics,
+    keep_failures,
+    merge_changed,
+    read_change_feeds,
+    read_outcome,
+)
+from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
 from codeanatomy.pipeline.sinks import Sink, TableFolder
-from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
-from codeanatomy.pipeline.stored_rows import read_stored
-from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
+from codeanatomy.pipeline.solve import Solve, SolveScope
+from codeanatomy.pipeline.stored_rows import stored_rows
 from codeanatomy.pipeline.tools import tool_tasks
-from codeanatomy.plan.changes import FILES, PROGRAM_TABLES, Impact, read_file_states
+from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact, read_file_states
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import WITNESS_READS
@@ -79,15 +78,18 @@ from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.sources.digest import states_digest
 
-EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*PROGRAM_TABLES, FAILURES))
+EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*TOOL_TABLES, FAILURES))
+# Numbers of the commits of a group of repositories; those of whole repositories come first.
+GROUP_SEQUENCES = 10
 # Second commit of the diagnostics in a run; the first is that of normalize.
 ADDED_SEQUENCE = 2
-# Kinds of diagnostics that relate writes; normalize writes disagreements, too.
-RELATE_KINDS = frozenset({"relate", "disagreement"})
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
-ALL_FILES = None
+# By table: the name of its pieces.
+TOOL_PIECES = {name: name for name in TOOL_TABLES}
+GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
 COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*TABLES, SHARED, *COPIES, "graph_files")}
+NO_FILES: frozenset[str] = frozenset()
 
 
 class StepContext(Protocol):
@@ -124,48 +126,50 @@ class Passes:
         self.executor = executor
         self.repositories, self.refresh = group
         self._step = step
-        # Pieces of pass one, of fresh files and of stored ones.
+        # By step: the repositories of the group that it has work for.
+        planned = {each.name: each.busy for each in run.plan.steps}
+        self._busy = {
+            name: tuple(each for each in self.repositories if each in planned.get(name, ()))
+            for name in (EXTRACT, NORMALIZE, RELATE, GRAPH)
+        }
+        # Pieces of pass one, and the files that they are about.
         self._views: list[Held] = []
+        self._viewed: dict[str, frozenset[str]] = {}
+        # Documents of a SCIP index are evidence for normalize. Whether there are any is known only after pass
+        # one, so normalize is a part of pass two then.
+        self._is_indexed = any(map(self._has_index, self.repositories))
         self._background = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
-        # Documents of an index are evidence for normalize, and there or not only after pass one.
-        self._is_late = any(self._has_scip(repo_id) for repo_id in self.repositories)
-        # Files that pass one has worked on; of other repositories of the group all or none.
-        self._seen: dict[str, frozenset[str]] = {}
-        self._chunks = {repo_id: run.chunk_count(repo_id) for repo_id in self.repositories}
 
     def execute(self) -> None:
         """Run the steps that have work."""
-        try:
+        with self._released():
             self._first_pass()
-            solved = self._solve() if self._busy(RELATE) else None
+            solved = [self._solve()] if self._busy[RELATE] else []
             self._join()
             self._second_pass(solved)
             self._join()
-        finally:
-            self._background.shutdown(cancel_futures=True)
-            self.executor.release()
 
     def forecast(self) -> tuple[Impact, ...]:
         """Return what the refresh would redo, and why; nothing is committed."""
         refresh = self._refresh_state
-        if not self._busy(RELATE) or self._is_whole(RELATE):
-            return refresh.impact
+        with self._released():
+            if self._busy[RELATE] and not self._is_whole(RELATE):
+                self._extract(Sink())
+                compare_tools(self.run, self.executor, refresh, self._views)
+                self._solved(Sink())
+        return refresh.impact
+
+    @contextmanager
+    def _released(self) -> Iterator[None]:
+        """Free what the executor holds at the end of the block."""
         try:
-            self._extract(Sink())
-            self._compare_tools()
-            self._solved(Sink())
-            return refresh.impact
+            yield
         finally:
             self._background.shutdown(cancel_futures=True)
             self.executor.release()
 
     # What is to be done.
-
-    def _busy(self, step: str) -> tuple[str, ...]:
-        """Return the repositories of the group that a step has work for."""
-        busy = {each for planned in self.run.plan.steps if planned.name == step for each in planned.busy}
-        return tuple(each for each in self.repositories if each in busy)
 
     def _is_whole(self, step: str) -> bool:
         """Return whether a step works on whole repositories."""
@@ -177,7 +181,7 @@ class Passes:
             raise ValueError("the repositories are built as a whole")
         return self.refresh
 
-    def _has_scip(self, repo_id: str) -> bool:
+    def _has_index(self, repo_id: str) -> bool:
         scip = self.run.request.scip
         return scip.auto or repo_id in scip.given or self.run.counts.get(repo_id, Counter())[SCIP] > 0
 
@@ -185,112 +189,99 @@ class Passes:
         """Return the ids of the files of a repository."""
         return frozenset(file_id(repo_id, entry.path) for entry in self.run.listed.listings[repo_id].entries)
 
-    def _sink(self, names: Iterable[str]) -> Sink:
+    def _sink(self, *names: str) -> Sink:
         """Return the sink for tables that are written where their rows are made."""
         store = self.run.store
-        folders = {name: local_folder(store, name) for name in names}
-        return Sink(
-            {
-                name: TableFolder(folder, store.table(name))
-                for name, folder in folders.items()
-                if folder is not None
-            }
+        folders = ((name, local_folder(store, name)) for name in names)
+        return Sink({name: TableFolder(folder, store.table(name)) for name, folder in folders if folder})
+
+    @cached_property
+    def _second_reads(self) -> Reads:
+        """What pass two reads of the files."""
+        return self._second_work(Sink()).reads
+
+    def _first_work(self, sink: Sink, steps: Mapping[str, Collection[str]]) -> FirstPass:
+        passed = {name: each for name, each in self._second_reads.items() if name != RELATIONS}
+        normalized = NO_FILES if self._is_indexed else frozenset(steps[NORMALIZE])
+        chunks = {repo_id: self.run.chunk_count(repo_id) for repo_id in self.repositories}
+        return FirstPass(
+            self.run.settings.extract, normalized, frozenset(steps[RELATE]), passed, chunks, sink
         )
 
-    def _second_reads(self) -> Reads:
-        """Return what pass two reads of the files."""
-        work = self._second_work(Sink())
-        return work.reads if work.graphed or work.normalized else {}
-
     def _second_work(self, sink: Sink) -> SecondPass:
-        normalized = self._busy(NORMALIZE) if self._is_late else ()
-        graphed, profile = self._busy(GRAPH), self.run.request.profile
-        return SecondPass(frozenset(normalized), frozenset(graphed), profile, sink)
+        normalized = frozenset(self._busy[NORMALIZE] if self._is_indexed else ())
+        return SecondPass(normalized, frozenset(self._busy[GRAPH]), self.run.request.profile, sink)
 
     # Pass one.
 
     def _first_pass(self) -> None:
-        if self._busy(EXTRACT):
-            with self._step(EXTRACT, is_last=self.refresh is not None):
-                names = (*EXTRACTED, *(() if self._is_late else FILE_TABLES))
-                fresh = self._extract(self._sink(names))
-                if self.refresh is not None:
-                    self._commit_extracted(fresh)
-            if self.refresh is None:
-                self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
+        if self._busy[EXTRACT]:
+            with self._step(EXTRACT, is_last=False):
+                fresh = self._extract(self._sink(*EXTRACTED, *(() if self._is_indexed else FILE_TABLES)))
+            self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
         self._stored_first_pass()
-        if self._busy(NORMALIZE) and not self._is_late:
+        if self._busy[NORMALIZE] and not self._is_indexed:
             self._in_background(NORMALIZE, self._commit_normalized)
-            if self.refresh is not None:
-                self._join()
-
-    def _first_work(self, sink: Sink, steps: Mapping[str, Collection[str]]) -> FirstPass:
-        passed = {name: each for name, each in self._second_reads().items() if name != RELATIONS}
-        normalized = frozenset[str]() if self._is_late else frozenset(steps[NORMALIZE])
-        compiled = frozenset(steps[RELATE])
-        return FirstPass(self.run.settings.extract, normalized, compiled, passed, self._chunks, sink)
 
     def _extract(self, sink: Sink) -> Held:
         """Read, extract, normalize and compile the files that are new or have changed."""
-        run, repositories = self.run, self._busy(EXTRACT)
-        listings = {repo_id: run.listed.listings[repo_id] for repo_id in repositories}
-        read = dict(listings)
-        if self.refresh is not None:
-            paths = {change.path for change in self.refresh.read}
-            for repo_id, listing in listings.items():
-                entries = tuple(entry for entry in listing.entries if entry.path in paths)
-                read[repo_id] = structs.replace(listing, entries=entries)
-        sources = [RepositoryListing(repo_id, listing) for repo_id, listing in read.items()]
-        total = sum(len(listing.entries) for listing in read.values())
+        run, refresh = self.run, self.refresh
+        listings = {repo_id: run.listed.listings[repo_id] for repo_id in self._busy[EXTRACT]}
         tasks: list[Task] = list(tool_tasks(listings, run.request.types, run.request.scip))
+        if refresh is not None:
+            paths = refresh.read
+            listings = {
+                repo_id: structs.replace(
+                    listing, entries=tuple(entry for entry in listing.entries if entry.path in paths)
+                )
+                for repo_id, listing in listings.items()
+            }
+        total = sum(len(listing.entries) for listing in listings.values())
         if total:
+            sources = [RepositoryListing(repo_id, listing) for repo_id, listing in listings.items()]
             tasks += partition_files(sources, run.settings.extract.partitions, run.cores)
-        work = self._first_work(sink, {step: self._busy(step) for step in (NORMALIZE, RELATE)})
+        work = self._first_work(sink, self._busy)
         with run.timed(EXTRACT):
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
+        for repo_id in listings:
+            self._viewed[repo_id] = self._files(repo_id) if refresh is None else refresh.changed
         self._views.append(held)
-        for repo_id in repositories:
-            changed = None if self.refresh is None else ids_of(self.refresh.changes)
-            self._seen[repo_id] = self._files(repo_id) if changed is None else changed
         self._count(held)
         return held
 
     def _stored_first_pass(self) -> None:
         """Normalize and compile files whose evidence is stored: their steps run, and extract does not."""
         steps = {
-            step: [each for each in self._busy(step) if self._is_whole(step)] for step in (NORMALIZE, RELATE)
+            step: [each for each in self._busy[step] if self._is_whole(step)] for step in (NORMALIZE, RELATE)
         }
-        if self._is_late:
+        if self._is_indexed:
             steps[NORMALIZE] = []
-        repositories = sorted({*steps[NORMALIZE], *steps[RELATE]})
+        reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
-        reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads())
-        for repo_id in repositories:
-            owners = tuple(sorted(self._files(repo_id) - self._seen.get(repo_id, frozenset())))
-            if not owners or (self.refresh is None and repo_id in self._seen):
-                continue
-            names = [name for name in reads if name in EXTRACTED]
-            if repo_id not in self._busy(NORMALIZE):
-                names += [name for name in reads if name in FILE_TABLES]
-            whole = ALL_FILES if self.refresh is None else owners
-            wanted += [StoredRows(name, repo_id, whole, reads[name], name) for name in names]
-            self._seen[repo_id] = self._files(repo_id)
-        if not wanted:
-            return
-        step = NORMALIZE if steps[NORMALIZE] else RELATE
-        named = {each.name for each in wanted}
-        work = StoredFirstPass(self._first_work(self._sink(FILE_TABLES), steps))
-        with self._step(step, is_last=False), self.run.timed(step):
-            stored = self.executor.stored(wanted)
-            held = self.executor.map_groups(step, [stored], named, "chunk", work)
+        for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
+            files = self._files(repo_id) - self._viewed.get(repo_id, NO_FILES)
+            if files:
+                names = {*EXTRACTED, *(() if repo_id in self._busy[NORMALIZE] else FILE_TABLES)}
+                own = {name: reads[name] for name in reads if name in names}
+                wanted += stored_rows(repo_id, own, None if self.refresh is None else files)
+                self._viewed[repo_id] = self._files(repo_id)
+        if wanted:
+            step = NORMALIZE if steps[NORMALIZE] else RELATE
+            with self._step(step, is_last=False), self.run.timed(step):
+                held = self._view_stored(step, wanted, self._first_work(self._sink(*FILE_TABLES), steps))
+            self._count(held)
+
+    def _view_stored(self, step: str, wanted: Sequence[StoredRows], work: FirstPass) -> Held:
+        names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
+        held = self.executor.map_groups(step, [stored], names, "chunk", StoredFirstPass(work))
         self._views.append(held)
-        self._count(held)
+        return held
 
     def _count(self, held: Held) -> None:
         """Count the rows of steps that work on whole repositories; a refresh counts what it commits."""
         counts = sum_counts(self.executor.collect(held, COUNTS))
         if self.refresh is not None:
-            whole = [step for step in COUNTED if self._busy(step) and self._is_whole(step)]
+            whole = [step for step in COUNTED if self._busy[step] and self._is_whole(step)]
             names = {name for step in whole for name in COUNTED[step]}
             counts = {
                 repo_id: Counter({name: counted[name] for name in counted.keys() & names})
@@ -298,434 +289,296 @@ class Passes:
             }
         self.run.count(counts)
 
-    def _written(
-        self, held: Sequence[Held], names: Mapping[str, str], constants: Mapping[str, str] = {}
-    ) -> dict[str, Redone]:
-        """Write tables from pieces, by table and name of the pieces; those of Spark on their commit."""
-        run = self.run
-        writes = [
-            TableWrite(
-                run.store.table(name), local_folder(run.store, name) or "", of, constants, name in COPIES
-            )
-            for name, of in names.items()
-        ]
-        local = [write for write in writes if write.folder]
-        files = self.executor.write_files(held, local) if local else {}
-        return {
-            write.table.name: Redone(files.get(write.table.name, ()), held=held, write=write)
-            for write in writes
-        }
-
-    def _from_tasks(self, names: Iterable[str], held: Sequence[Held]) -> dict[str, Redone]:
-        """Return tables that tasks have written; where only Spark can write, they are in pieces."""
-        files = data_files(piece for each in held for piece in self.executor.collect(each, DATA_FILE))
-        return {
-            name: Redone(
-                files.get(name, ()), held=held, write=TableWrite(self.run.store.table(name), "", ROWS + name)
-            )
-            for name in names
-        }
-
     def _commit_extracted(self, fresh: Held) -> None:
         run, refresh = self.run, self.refresh
-        redone = self._from_tasks(EXTRACTED, [fresh])
+        made = self._written([fresh], {FAILURES: ROWS + FAILURES}, constants={"run_id": run.run_id})
+        failures = structs.replace(made[FAILURES], is_added=True)
         if refresh is None:
-            redone |= self._written([fresh], {name: name for name in PROGRAM_TABLES})
+            redone = self._from_tasks(EXTRACTED, [fresh])
+            redone |= self._written([fresh], TOOL_PIECES)
         else:
-            owners = ids_of(refresh.changes)
-            redone = {name: structs.replace(each, owners=owners) for name, each in redone.items()}
-            redone |= self._commit_tools()
-        failures = self._written([fresh], {FAILURES: ROWS + FAILURES}, {"run_id": run.run_id})[FAILURES]
-        redone[FAILURES] = structs.replace(failures, is_added=True)
-        if refresh is not None:
-            kept = self._kept_failures(fresh)
-            redone[FAILURES] = structs.replace(redone[FAILURES], files=[*failures.files, *kept])
+            redone = self._from_tasks(EXTRACTED, [fresh], refresh.changed) | self._differing_tool_rows(
+                refresh
+            )
+            rows = batches_of(self.executor.collect(fresh, ROWS + FAILURES)).get(ROWS + FAILURES, [])
+            kept = keep_failures(run, refresh, rows)
+            failures = structs.replace(failures, files=[*failures.files, *kept])
         with run.timed("extract_commit"):
-            self._commits(EXTRACT).all(redone)
+            self._commit(EXTRACT, {**redone, FAILURES: failures})
             if refresh is not None:
-                read_change_feeds(run, refresh, EXTRACT, FILES, *PROGRAM_TABLES)
-        for repo_id in self._busy(EXTRACT):
+                read_change_feeds(run, refresh, EXTRACT, FILES, *TOOL_TABLES)
+        for repo_id in self._busy[EXTRACT]:
             warn_if_source_changed(run, repo_id)
 
-    def _commit_tools(self) -> dict[str, Redone]:
+    def _differing_tool_rows(self, refresh: Refresh) -> dict[str, Redone]:
         """Return the rows of tools for files about which they reported other rows before."""
-        held, outcome = self._compare_tools()
-        if held is None:
-            return {name: Redone(owners=()) for name in PROGRAM_TABLES}
-        touched = self._refresh_state.touched
+        held, outcome = compare_tools(self.run, self.executor, refresh, self._views)
+        if not held:
+            return {name: Redone(owners=()) for name in TOOL_TABLES}
         return {
-            name: structs.replace(each, owners=touched[name], is_shared=name in outcome.shared)
-            for name, each in self._written([held], {name: name for name in PROGRAM_TABLES}).items()
+            name: structs.replace(each, owners=refresh.touched[name], is_shared=name in outcome.shared)
+            for name, each in self._written(held, TOOL_PIECES).items()
         }
 
-    def _compare_tools(self) -> tuple[Held | None, ToolOutcome]:
-        """Find the files about which tools reported other rows before."""
-        refresh, repo_id = self._refresh_state, self._refresh_state.repo_id
-        refresh.touched[FILES] = ids_of(refresh.changes)
-        counts = self.run.counts.get(repo_id, Counter())
-        has_rows = any(counts[name] for name in PROGRAM_TABLES)
-        if not has_rows and not tool_tasks(
-            {repo_id: self.run.listed.listings[repo_id]}, self.run.request.types, self.run.request.scip
-        ):
-            return None, ToolOutcome()
-        every = {name: catalog.table(name).column_names for name in PROGRAM_TABLES}
-        stored = self.executor.stored(
-            [
-                StoredRows(name, repo_id, ALL_FILES, dict.fromkeys(columns, ()), STORED + name)
-                for name, columns in every.items()
-            ]
-        )
-        names = (*PROGRAM_TABLES, *(STORED + name for name in PROGRAM_TABLES))
-        held = self.executor.map_groups(EXTRACT, [*self._views, stored], names, "repo_id", DifferingRows())
-        outcomes = [
-            msgpack.decode(piece.data, type=ToolOutcome) for piece in self.executor.collect(held, REDONE)
-        ]
-        outcome = outcomes[0] if outcomes else ToolOutcome()
-        refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in PROGRAM_TABLES}
-        self._missing = frozenset(outcome.missing)
-        return held, outcome
-
-    _missing: frozenset[str] = frozenset()
-
-    def _kept_failures(self, fresh: Held) -> list[DataFile]:
-        """Write the failures of files that were not read again: readers look them up by the newest run."""
-        run, refresh = self.run, self._refresh_state
-        before = run.base.repositories[refresh.repo_id].extract_run_id
-        every = dict.fromkeys(catalog.table(FAILURES).column_names, ())
-        old = read_stored(run, StoredRows(FAILURES, refresh.repo_id, ALL_FILES, every, FAILURES))
-        again = pa.array(sorted(change.path for change in refresh.changes), pa.string())
-        is_again = pc.or_(
-            pc.is_in(old.column("path"), value_set=again),
-            pc.is_in(old.column("extractor_name"), value_set=pa.array(PROGRAM_TABLES)),
-        )
-        of_run = pc.equal(old.column("run_id"), before or "")
-        kept = old.filter(pc.and_(of_run, pc.invert(is_again)))
-        made = batches_of(self.executor.collect(fresh, ROWS + FAILURES)).get(ROWS + FAILURES, [])
-        names = [
-            name for rows in (*made, *kept.to_batches()) for name in rows.column("extractor_name").to_pylist()
-        ]
-        _count_failures(run, refresh.repo_id, names)
-        arrays = [
-            pa.repeat(run.run_id, kept.num_rows) if name == "run_id" else kept.column(name)
-            for name in kept.schema.names
-        ]
-        return write_rows(run, FAILURES, pa.Table.from_arrays(arrays, schema=kept.schema))
-
     def _commit_normalized(self) -> None:
-        refresh = self.refresh
-        redone = self._from_tasks(FILE_TABLES, self._views)
-        if refresh is not None and not self._is_whole(NORMALIZE):
-            owners = ids_of(refresh.changes)
-            redone = {name: structs.replace(each, owners=owners) for name, each in redone.items()}
-            if self._busy(RELATE):
-                # What relate adds to them is committed together with them.
-                del redone[DIAGNOSTICS]
+        if self._is_whole(NORMALIZE):
+            redone = self._from_tasks(FILE_TABLES, self._views)
+        else:
+            # What relate adds to the diagnostics is committed together with them.
+            names = [name for name in FILE_TABLES if name != DIAGNOSTICS or not self._busy[RELATE]]
+            redone = self._from_tasks(names, self._views, self._refresh_state.changed)
         with self.run.timed("normalize_commit"):
-            self._commits(NORMALIZE).all(redone)
+            self._commit(NORMALIZE, redone)
 
     # The solve.
 
     def _solve(self) -> Held:
-        run = self.run
-        with self._step(RELATE, is_last=not self._is_late):
-            solved = self._solved(self._sink((RELATIONS, PROGRAMS)))
+        with self._step(RELATE, is_last=not self._is_indexed):
+            solved = self._solved(self._sink(RELATIONS, PROGRAMS))
             self._join()
-            with run.timed("relate_commit"):
+            with self.run.timed("relate_commit"):
                 self._commit_solved(solved)
         return solved
 
     def _solved(self, sink: Sink) -> Held:
         """Solve the repositories; of a refresh, find the files whose relations differ."""
-        run, refresh, repositories = self.run, self.refresh, self._busy(RELATE)
-        inputs, stored = list(self._views), []
-        for repo_id in repositories:
-            if repo_id not in self._busy(EXTRACT):
-                stored += [
-                    StoredRows(name, repo_id, ALL_FILES, WITNESS_READS[name], name) for name in PROGRAM_TABLES
-                ]
-        scopes = {repo_id: SolveScope() for repo_id in repositories}
-        if refresh is not None and not self._is_whole(RELATE):
-            repo_id = refresh.repo_id
-            stored.append(StoredRows(PROGRAMS, repo_id, ALL_FILES, STORED_PROGRAMS, PROGRAMS))
-            normalized = self._normalized_files()
-            if self._is_late and self._graphed_files() is None:
+        run, is_whole = self.run, self._is_whole(RELATE)
+        scopes = {repo_id: SolveScope() for repo_id in self._busy[RELATE]}
+        wanted = [
+            rows
+            for repo_id in scopes
+            if repo_id not in self._busy[EXTRACT]
+            for rows in stored_rows(repo_id, WITNESS_READS)
+        ]
+        if not is_whole:
+            refresh = self._refresh_state
+            wanted += stored_rows(refresh.repo_id, {PROGRAMS: STORED_PROGRAMS})
+            normalized = self._normalized_files(refresh)
+            if self._is_indexed and self._second_files() is None:
                 # All files are normalized in pass two, which needs the diagnostics of relate of all.
-                normalized |= self._files(repo_id)
-            wanted = refresh.touched_in(FILES, SCIP, TYPES) | normalized
-            scopes[repo_id] = SolveScope(ids_of(refresh.changes), wanted, normalized)
-        if stored:
-            inputs.append(self.executor.stored(stored))
-        names = (PROGRAM, PROGRAMS, *PROGRAM_TABLES)
+                normalized |= self._files(refresh.repo_id)
+            emitted = refresh.touched_in(FILES, *TOOL_TABLES) | normalized
+            scopes[refresh.repo_id] = SolveScope(refresh.changed, emitted, normalized)
+        inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
+        names = (PROGRAM, PROGRAMS, *TOOL_TABLES)
         with run.timed(RELATE):
             work = Solve(scopes, sink, max(1, run.cores_of_task // len(scopes)))
             solved = self.executor.map_groups(RELATE, inputs, names, "repo_id", work)
-        if self._is_whole(RELATE):
+        if is_whole:
             run.count(sum_counts(self.executor.collect(solved, COUNTS)))
         else:
-            self._outcome = self._solve_outcome(solved)
-            self._explain(solved)
+            read_outcome(run, self.executor, self._refresh_state, solved)
         return solved
 
-    _outcome: RepositoryOutcome = RepositoryOutcome([], [], 0)
-
-    def _normalized_files(self) -> frozenset[str]:
+    def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
-        refresh = self._refresh_state
-        if not self._busy(NORMALIZE):
-            return frozenset()
-        return refresh.touched_in(FILES, SCIP) | self._missing
-
-    def _solve_outcome(self, solved: Held) -> RepositoryOutcome:
-        pieces = self.executor.collect(solved, REDONE)
-        outcome = msgpack.decode(pieces[0].data, type=RepositoryOutcome) if pieces else self._outcome
-        refresh = self._refresh_state
-        differing = frozenset(each.file_id for each in outcome.files if not each.is_same)
-        refresh.touched[RELATIONS] = differing | frozenset(outcome.gone)
-        status = f"{outcome.total:,}/{outcome.total:,} files, {len(differing):,} with other relations"
-        self.run.progress.update(RELATE, status, last=True)
-        return outcome
-
-    def _explain(self, solved: Held) -> None:
-        """Find out why files that were not edited are redone: where their relations lead to now."""
-        refresh = self._refresh_state
-        changed = ids_of(refresh.changes)
-        others = refresh.touched[RELATIONS] - frozenset(self._outcome.gone) - changed
-        impact = list(refresh.impact)
-        if others:
-            before = StoredRows(RELATIONS, refresh.repo_id, tuple(sorted(others)), COMPARED, BEFORE)
-            stored = self.executor.stored([before])
-            work = ExplainImpact(others)
-            held = self.executor.map_groups(RELATE, [solved, stored], (RELATIONS, BEFORE), "chunk", work)
-            for piece in self.executor.collect(held, IMPACT):
-                impact += json.decode(piece.data, type=list[Impact])
-        witnessed = refresh.touched_in(*PROGRAM_TABLES) - changed - others
-        if witnessed:
-            entries = self.run.listed.listings[refresh.repo_id].entries
-            paths = {file_id(refresh.repo_id, entry.path): entry.path for entry in entries}
-            impact += [Impact(paths[each], "witness") for each in sorted(witnessed) if each in paths]
-        refresh.impact = edited_first(impact)
+        return refresh.touched_in(FILES, SCIP) | refresh.missing if self._busy[NORMALIZE] else NO_FILES
 
     def _commit_solved(self, solved: Held) -> None:
-        run, refresh = self.run, self.refresh
         redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
-        if refresh is not None and not self._is_whole(RELATE):
-            emitted = frozenset(each.file_id for each in self._outcome.files)
-            gone = frozenset(self._outcome.gone)
-            owners = {RELATIONS: refresh.touched[RELATIONS], PROGRAMS: gone | emitted}
-            redone = {name: structs.replace(each, owners=owners[name]) for name, each in redone.items()}
-            if not self._is_late:
-                redone[DIAGNOSTICS] = self._refreshed_diagnostics(solved)
-            self._commits(RELATE).all(redone)
-            read_change_feeds(run, refresh, RELATE, RELATIONS)
+        if self._is_whole(RELATE):
+            self._commit(RELATE, redone)
+            if not self._is_indexed:
+                self._add_diagnostics(solved)
             return
-        self._commits(RELATE).all(redone)
-        if not self._is_late:
-            self._add_diagnostics(solved)
+        refresh = self._refresh_state
+        owners = {RELATIONS: refresh.touched[RELATIONS], PROGRAMS: refresh.gone | refresh.emitted}
+        redone = {name: structs.replace(each, owners=owners[name]) for name, each in redone.items()}
+        if not self._is_indexed:
+            redone[DIAGNOSTICS] = self._refreshed_diagnostics(refresh, solved)
+        self._commit(RELATE, redone)
+        read_change_feeds(self.run, refresh, RELATE, RELATIONS)
 
     def _add_diagnostics(self, solved: Held) -> None:
         """Add the diagnostics of relate to those of normalize, which are committed."""
         counts = sum_counts(self.executor.collect(solved, COUNTS))
         if any(counted[DIAGNOSTICS] for counted in counts.values()):
-            added = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
-            commits = self._commits(RELATE)
-            commits.all({DIAGNOSTICS: structs.replace(added, is_added=True)}, ADDED_SEQUENCE)
+            added = structs.replace(self._diagnostics_of(solved), is_added=True)
+            self._commit(RELATE, {DIAGNOSTICS: added}, ADDED_SEQUENCE)
 
-    def _refreshed_diagnostics(self, solved: Held) -> Redone:
+    def _diagnostics_of(self, solved: Held) -> Redone:
+        return self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
+
+    def _refreshed_diagnostics(self, refresh: Refresh, solved: Held) -> Redone:
         """Return all diagnostics of files for which normalize or relate may have other ones now."""
-        run, refresh = self.run, self._refresh_state
-        files = self._normalized_files()
-        reported = {each.file_id for each in self._outcome.files if each.has_diagnostics}
-        others = sorted(refresh.touched[RELATIONS] - files)
-        kinds: TableReads = {"diag_kind": ()}
-        before = read_stored(run, StoredRows(DIAGNOSTICS, refresh.repo_id, tuple(others), kinds, DIAGNOSTICS))
-        of_relate = pc.is_in(before.column("diag_kind"), value_set=pa.array(sorted(RELATE_KINDS)))
-        had = set(before.filter(of_relate).column("file_id").to_pylist())
-        gone = frozenset(self._outcome.gone)
-        # Of the files that normalize has not redone, only those with diagnostics of relate, now or before.
-        again = tuple(each for each in others if (each in reported or each in had) and each not in gone)
-        written = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
-        made = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *written.files]
-        if again:
-            reads = union_reads(NORMALIZE_READS, self._second_reads())
-            wanted = [
-                StoredRows(name, refresh.repo_id, again, reads[name], name)
-                for name in reads
-                if name in EXTRACTED
-            ]
-            stored = self.executor.stored(wanted)
-            steps = {NORMALIZE: self._busy(NORMALIZE), RELATE: ()}
-            work = StoredFirstPass(self._first_work(Sink(), steps))
-            names = {each.name for each in wanted}
-            normalized = self.executor.map_groups(RELATE, [stored], names, "chunk", work)
-            made += self._written([normalized], {DIAGNOSTICS: ROWS + DIAGNOSTICS})[DIAGNOSTICS].files
-            self._again = normalized
-            # Pass two has all rows of them from here.
-            self._seen[refresh.repo_id] = self._seen.get(refresh.repo_id, frozenset()) | frozenset(again)
-        owners = files | set(again) | (refresh.touched[RELATIONS] & gone)
-        refresh.touched[DIAGNOSTICS] = frozenset(owners)
-        return structs.replace(written, files=made, owners=owners)
-
-    # Files that normalize has redone only for their diagnostics.
-    _again: Held = None
+        normalized, differing = self._normalized_files(refresh), refresh.touched[RELATIONS]
+        others = differing - normalized
+        # Of files that normalize has not redone, only those with diagnostics of relate, now or before. They
+        # are normalized from stored evidence, and pass two has all rows of them from here.
+        reported = (others & (refresh.reported | had_diagnostics(self.run, refresh, others))) - refresh.gone
+        if reported:
+            reads = union_reads(NORMALIZE_READS, self._second_reads)
+            own = {name: reads[name] for name in reads if name in EXTRACTED}
+            work = self._first_work(self._sink(DIAGNOSTICS), {**self._busy, RELATE: ()})
+            self._view_stored(RELATE, stored_rows(refresh.repo_id, own, reported), work)
+            self._viewed[refresh.repo_id] = self._viewed.get(refresh.repo_id, NO_FILES) | reported
+        of_relate = self._diagnostics_of(solved)
+        files = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *of_relate.files]
+        owners = normalized | reported | (differing & refresh.gone)
+        refresh.touched[DIAGNOSTICS] = owners
+        return structs.replace(of_relate, files=files, owners=owners)
 
     # Pass two.
 
-    def _second_pass(self, solved: Held | None) -> None:
+    def _second_pass(self, solved: Sequence[Held]) -> None:
         """Make the graph of the files, and normalize them where a SCIP index is evidence."""
-        if not self._busy(GRAPH) and not (self._is_late and self._busy(NORMALIZE)):
+        normalized = self._is_indexed and self._busy[NORMALIZE]
+        if not self._busy[GRAPH] and not normalized:
             return
-        step = GRAPH if self._busy(GRAPH) else NORMALIZE
+        step = GRAPH if self._busy[GRAPH] else NORMALIZE
         with self._step(step):
-            redone = self._graphed_files()
-            names = {*self._second_reads()}
-            inputs = [*self._views, *([] if solved is None else [solved])]
-            if self._again is not None:
-                inputs.append(self._again)
-            stored = self._stored_inputs(redone)
-            if stored:
-                inputs.append(self.executor.stored(stored))
+            files = self._second_files()
+            wanted = self._second_inputs(files)
+            inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]
             with self.run.timed(step):
-                work = self._second_work(self._sink(FILE_TABLES))
-                made = self.executor.map_groups(step, inputs, names, "chunk", work)
+                work = self._second_work(self._sink(*FILE_TABLES))
+                made = self.executor.map_groups(step, inputs, {*self._second_reads}, "chunk", work)
             self._count(made)
-            if self._is_late and self._busy(NORMALIZE):
-                self._commit_late(made, solved, redone)
-            if self._busy(GRAPH):
-                self._commit_graph(made, redone)
-        for late in (NORMALIZE, RELATE) if self._is_late else ():
-            if self._busy(late) and late != step:
-                with self._step(late):
+            if normalized:
+                self._commit_indexed(made, solved, files)
+            if self._busy[GRAPH]:
+                self._commit_graph(made, files)
+        # Their tables are complete only now.
+        for other in (NORMALIZE, RELATE) if self._is_indexed else ():
+            if self._busy[other] and other != step:
+                with self._step(other):
                     pass
 
-    def _graphed_files(self) -> frozenset[str] | None:
+    def _second_files(self) -> frozenset[str] | None:
         """Return the files that pass two works on; None: all files of the repositories."""
-        step = GRAPH if self._busy(GRAPH) else NORMALIZE
-        if self.refresh is None or self._is_whole(step):
+        if self._is_whole(GRAPH if self._busy[GRAPH] else NORMALIZE):
             return None
-        touched = self.refresh.touched_in(FILES, SCIP, DIAGNOSTICS, RELATIONS)
-        return touched | self._normalized_files()
+        refresh = self._refresh_state
+        touched = refresh.touched_in(FILES, SCIP, DIAGNOSTICS, RELATIONS)
+        return touched | self._normalized_files(refresh)
 
-    def _stored_inputs(self, redone: frozenset[str] | None) -> list[StoredRows]:
-        """Return the stored rows of files that pass two works on and the passes before have not seen."""
-        reads, wanted = self._second_reads(), []
-        late = self._busy(NORMALIZE) if self._is_late else ()
-        for repo_id in dict.fromkeys((*self._busy(GRAPH), *late)):
-            seen = self._seen.get(repo_id, frozenset())
-            if redone is None:
-                others = self._files(repo_id) - seen
-                owners = ALL_FILES if not seen else tuple(sorted(others))
-            else:
-                others = redone - seen
-                owners = tuple(sorted(others))
-            if repo_id not in self._busy(EXTRACT):
-                # The claims of tools are not among what pass one has passed on.
-                whole = ALL_FILES if redone is None else tuple(sorted(redone))
-                wanted += [
-                    StoredRows(name, repo_id, whole, reads[name], name)
-                    for name in PROGRAM_TABLES
-                    if name in reads
-                ]
-            if not others:
-                continue
-            emitted = frozenset(each.file_id for each in self._outcome.files)
-            reported = frozenset[str]() if self.refresh is None else self.refresh.touched_in(DIAGNOSTICS)
-            for name in reads:
-                is_made = name in FILE_TABLES and repo_id in late
-                if name == RELATIONS and repo_id in self._busy(RELATE):
-                    if self._is_whole(RELATE):
-                        continue
-                    rest = tuple(sorted(others - emitted))
-                    wanted.append(StoredRows(name, repo_id, rest, reads[name], name))
-                elif name == DIAGNOSTICS and not is_made and self.refresh is not None:
-                    rest = tuple(sorted(others - reported))
-                    wanted.append(StoredRows(name, repo_id, rest, reads[name], name))
-                elif name not in PROGRAM_TABLES and not is_made:
-                    wanted.append(StoredRows(name, repo_id, owners, reads[name], name))
+    def _second_inputs(self, files: frozenset[str] | None) -> list[StoredRows]:
+        """Return the stored rows of files that pass two works on and the passes before have not passed on."""
+        wanted: list[StoredRows] = []
+        for repo_id in dict.fromkeys(
+            (*self._busy[GRAPH], *(self._busy[NORMALIZE] if self._is_indexed else ()))
+        ):
+            every = self._files(repo_id) if files is None else files
+            for name, columns in self._second_reads.items():
+                passed = self._passed_files(name, repo_id)
+                if passed is not None and not every <= passed:
+                    owners = None if files is None and not passed else every - passed
+                    wanted += stored_rows(repo_id, {name: columns}, owners)
         return wanted
 
-    def _commit_late(self, made: Held, solved: Held | None, redone: frozenset[str] | None) -> None:
-        """Commit what normalize has made in pass two, and the diagnostics of relate after it."""
-        tables = self._from_tasks(FILE_TABLES, [made])
-        with self.run.timed("normalize_commit"):
-            if self._is_whole(NORMALIZE):
-                self._commits(NORMALIZE).all(tables)
-                if solved is not None:
-                    self._add_diagnostics(solved)
-                return
-            owners = {name: structs.replace(each, owners=redone) for name, each in tables.items()}
-            if solved is not None:
-                # In one commit: a refresh commits once to a table.
-                added = self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
-                both = [*owners[DIAGNOSTICS].files, *added.files]
-                owners[DIAGNOSTICS] = structs.replace(owners[DIAGNOSTICS], files=both)
-            self._commits(NORMALIZE).all(owners)
+    def _passed_files(self, name: str, repo_id: str) -> frozenset[str] | None:
+        """Return the files whose rows of a table are in pieces, or are made by pass two; None: all files."""
+        viewed = self._viewed.get(repo_id, NO_FILES)
+        if name in TOOL_TABLES:
+            return None if repo_id in self._busy[EXTRACT] else NO_FILES
+        if name in FILE_TABLES and self._is_indexed and repo_id in self._busy[NORMALIZE]:
+            return None
+        if name == RELATIONS and repo_id in self._busy[RELATE]:
+            return None if self._is_whole(RELATE) else viewed | self._refresh_state.emitted
+        if name == DIAGNOSTICS and self.refresh is not None:
+            return viewed | self.refresh.touched_in(DIAGNOSTICS)
+        return viewed
 
-    def _commit_graph(self, made: Held, redone: frozenset[str] | None) -> None:
-        run, refresh = self.run, self.refresh
-        if refresh is None or redone is None:
-            numbers = (piece.data for piece in self.executor.collect(made, KEY_NUMBERS))
-            repositories = self._busy(GRAPH)
+    def _commit_indexed(self, made: Held, solved: Sequence[Held], files: frozenset[str] | None) -> None:
+        """Commit what normalize has made in pass two, and the diagnostics of relate with it or after it."""
+        redone = self._from_tasks(FILE_TABLES, [made], files)
+        is_whole = self._is_whole(NORMALIZE)
+        with self.run.timed("normalize_commit"):
+            for each in () if is_whole else solved:
+                # In one commit: a refresh commits once to a table.
+                both = [*redone[DIAGNOSTICS].files, *self._diagnostics_of(each).files]
+                redone[DIAGNOSTICS] = structs.replace(redone[DIAGNOSTICS], files=both)
+            self._commit(NORMALIZE, redone)
+            for each in solved if is_whole else ():
+                self._add_diagnostics(each)
+
+    def _commit_graph(self, made: Held, files: frozenset[str] | None) -> None:
+        run, executor = self.run, self.executor
+        if files is None:
             refuse_equal_keys(
                 run,
-                repositories,
-                numbers,
-                lambda: (piece.data for piece in self.executor.collect(made, KEYS)),
+                self._busy[GRAPH],
+                (piece.data for piece in executor.collect(made, KEY_NUMBERS)),
+                lambda: (piece.data for piece in executor.collect(made, KEYS)),
             )
+            shared = [executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())]
+            run.count(sum_counts(executor.collect(shared[0], COUNTS)))
+            changed = NO_FILES
         else:
-            keys = (owner for piece in self.executor.collect(made, KEYS) for owner in unpack_keys(piece.data))
-            refuse_refreshed_keys(run, refresh, keys)
-        shared, changed = self._merged(made, redone)
+            refresh = self._refresh_state
+            owners = (owner for piece in executor.collect(made, KEYS) for owner in unpack_keys(piece.data))
+            refuse_refreshed_keys(run, refresh, owners)
+            shared, changed = merge_changed(run, executor, refresh, made, files)
         with run.timed("graph_commit"):
-            names = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
-            tables = self._written([made, *shared], names)
-            if redone is not None:
-                tables = {
-                    name: structs.replace(each, owners=redone, is_shared=names[name] in changed)
-                    for name, each in tables.items()
-                }
-            self._commits(GRAPH).all(tables)
-
-    def _merged(self, made: Held, redone: frozenset[str] | None) -> tuple[list[Held], frozenset[str]]:
-        """Merge the rows of whole repositories; of a refresh, return the tables in which they changed."""
-        run = self.run
-        if redone is None:
-            merged = self.executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())
-            run.count(sum_counts(self.executor.collect(merged, COUNTS)))
-            return [merged], frozenset()
-        repo_id = self._refresh_state.repo_id
-        every = dict.fromkeys(catalog.table(SHARED).column_names, ())
-        before = read_stored(run, StoredRows(SHARED, repo_id, tuple(sorted(redone)), every, SHARED))
-        batches = batches_of(self.executor.collect(made, SHARED)).get(SHARED, [])
-        if are_same(SHARED, pa.Table.from_batches(batches, before.schema), before):
-            return [], frozenset()
-        wanted = [StoredRows(SHARED, repo_id, ALL_FILES, every, STORED + SHARED)]
-        for name in (NODES, EDGES, PROPS, PROPS_MAP):
-            columns = dict.fromkeys(catalog.table(name).column_names, ())
-            wanted.append(StoredRows(name, repo_id, None, columns, STORED + name, is_unowned=True))
-        stored = self.executor.stored(wanted)
-        names = (SHARED, *(each.name for each in wanted))
-        merged = self.executor.map_groups(GRAPH, [made, stored], names, "repo_id", MergeShared(redone))
-        changed = [
-            name
-            for piece in self.executor.collect(merged, REDONE)
-            for name in msgpack.decode(piece.data, type=list[str])
-        ]
-        return [merged], frozenset(changed)
+            redone = self._written([made, *shared], GRAPH_PIECES, files)
+            self._commit(
+                GRAPH,
+                {
+                    name: structs.replace(each, is_shared=GRAPH_PIECES[name] in changed)
+                    for name, each in redone.items()
+                },
+            )
 
     # Commits.
 
-    def _commits(self, step: str) -> TableCommits:
-        is_whole = self._is_whole(step)
-        return TableCommits(self.run, self.executor, step, self._busy(step), self.refresh, is_whole=is_whole)
+    def _from_tasks(
+        self, names: Iterable[str], held: Sequence[Held], owners: Collection[str] | None = None
+    ) -> dict[str, Redone]:
+        """Return tables that tasks have written; where only Spark can write, they are in pieces."""
+        files = data_files(piece for each in held for piece in self.executor.collect(each, DATA_FILE))
+        return {
+            name: Redone(
+                files.get(name, ()),
+                owners,
+                held=held,
+                write=TableWrite(self.run.store.table(name), "", ROWS + name),
+            )
+            for name in names
+        }
+
+    def _written(
+        self,
+        held: Sequence[Held],
+        names: Mapping[str, str],
+        owners: Collection[str] | None = None,
+        constants: Mapping[str, str] = {},
+    ) -> dict[str, Redone]:
+        """Write tables from pieces, by table and name of the pieces; those of Spark on their commit."""
+        store = self.run.store
+        writes = [
+            TableWrite(store.table(name), local_folder(store, name) or "", of, constants, name in COPIES)
+            for name, of in names.items()
+        ]
+        local = [write for write in writes if write.folder]
+        files = self.executor.write_files(held, local) if local else {}
+        return {
+            write.table.name: Redone(files.get(write.table.name, ()), owners, held=held, write=write)
+            for write in writes
+        }
+
+    def _commit(self, step: str, redone: Mapping[str, Redone], sequence: int = 0) -> None:
+        # Every group of repositories has numbers of its own, in the order in which the groups commit.
+        base = 0 if self.refresh is None else GROUP_SEQUENCES * (1 + self.refresh.number)
+        commit_tables(
+            self.run,
+            self.executor,
+            step,
+            self._busy[step],
+            redone,
+            is_whole=self._is_whole(step),
+            sequence=base + sequence,
+        )
 
     def _in_background(self, step: str, commit: Callable[[], None]) -> None:
-        """Commit tables while the next pass works."""
+        """Commit tables while the next pass works; a refresh waits: it reads what it commits."""
 
         def work() -> None:
             with self._step(step):
                 commit()
 
         self._pending.append(self._background.submit(self.run.in_thread(work)))
+        if self.refresh is not None:
+            self._join()
 
     def _join(self) -> None:
         """Wait for the commits, and fail if one failed."""
@@ -741,19 +594,3 @@ def warn_if_source_changed(run: Run, repo_id: str) -> None:
         run.progress.update(EXTRACT, warning, last=True)
         Log(run_id=run.run_id, step=EXTRACT).warning(warning)
         run.source_was_read(repo_id, digest)
-
-
-def _count_failures(run: Run, repo_id: str, extractors: Iterable[str]) -> None:
-    with run.counting:
-        counts = run.counts.setdefault(repo_id, Counter())
-        for name in counts_of(counts, (FAILURES,)):
-            del counts[name]
-        counts.update(f"{FAILURES}/{name}" for name in extractors)
-
-
-def write_rows(run: Run, name: str, rows: pa.Table) -> list[DataFile]:
-    """Write a few rows as data files of a local table."""
-    folder = local_folder(run.store, name)
-    if folder is None:
-        return []
-    return write_in_order(TableWrite(run.store.table(name), folder, name), rows.to_batches())

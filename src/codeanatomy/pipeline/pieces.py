@@ -40,8 +40,8 @@ ENCODED = {"cpg_edges": ("owner_file_id", "path", "origin", "resolution_method",
 
 # Contents of pieces that are no rows of a table.
 PROGRAM, COUNTS, DATA_FILE, REDONE = "program", "counts", "data_file", "redone"
-# Before the name of a table: its rows, where a task does not write them itself.
-ROWS = "rows "
+# Before the name of a table: its rows, where a task does not write them itself; and its stored rows.
+ROWS, STORED = "rows ", "stored "
 # Definition keys of files, and the first eight bytes of each.
 KEYS, KEY_NUMBERS = "definition_keys", "key_numbers"
 # Keys of some rows of the table in `key`, by which its rows are divided into ranges.

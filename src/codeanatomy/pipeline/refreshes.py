@@ -1,45 +1,165 @@
-"""State of a repository during a refresh: what changed, what is redone, and why.
+"""Find out what a refresh redoes beside the files that were edited, from what is stored and what is new.
 
-Tests: `tests/unit/pipeline/test_refresh.py`.
+    compare_tools(run, executor, refresh, views)       # files about which tools report other rows
+    read_outcome(run, executor, refresh, solved)       # files with other relations, and why
+    read_change_feeds(run, refresh, "extract", FILES)  # files with other rows in tables that are committed
+    merge_changed(run, executor, refresh, made, files) # tables in which rows of no file are others
+
+All of it is collected in `context.Refresh`. Tests: `tests/unit/pipeline/test_refresh.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import json, msgpack
+
+from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.write.adopt import local_folder
+from codeanatomy.errors import FeedLost
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.graph.merge import SHARED
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.lake.manifest import ChangeWindow
-from codeanatomy.plan.changes import Impact, SourceChange
+from codeanatomy.logs import Log
+from codeanatomy.node_ids import file_id
+from codeanatomy.normalize.rules import DIAGNOSTICS
+from codeanatomy.pipeline.context import Refresh, Run, counts_of
+from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
+from codeanatomy.pipeline.executors.sorted_tables import write_in_order
+from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, ExplainImpact, edited_first
+from codeanatomy.pipeline.pieces import REDONE, STORED, batches_of
+from codeanatomy.pipeline.second_pass import MergeShared, are_same
+from codeanatomy.pipeline.solve import RepositoryOutcome
+from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
+from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
+from codeanatomy.pipeline.tools import tool_tasks
+from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
+from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
+from codeanatomy.relate.relation_rows import RELATIONS
+
+# Kinds of diagnostics that relate writes; normalize writes disagreements, too.
+RELATE_KINDS = ("disagreement", "relate")
+NOTHING_SOLVED = RepositoryOutcome([], [], 0)
 
 
-@dataclass
-class Refresh:
-    """What a run redoes of a repository."""
-
-    repo_id: str
-    # Number of the refresh within the run; refreshes commit to a table in this order.
-    number: int
-    changes: tuple[SourceChange, ...]
-    # By table: the files whose rows changed.
-    touched: dict[str, frozenset[str]] = field(default_factory=dict)
-    # Windows of the change feeds that were read.
-    windows: tuple[ChangeWindow, ...] = ()
-    # Why files are redone; only the edited ones until the relations of the others are known.
-    impact: tuple[Impact, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.impact = tuple(Impact(change.path, change.how) for change in self.changes)
-
-    def touched_in(self, *tables: str) -> frozenset[str]:
-        """The files whose rows changed in one of these tables."""
-        return frozenset[str]().union(*(self.touched.get(name, frozenset()) for name in tables))
-
-    @property
-    def read(self) -> list[SourceChange]:
-        """The changes of paths that exist and have to be read."""
-        return [change for change in self.changes if change.how != "removed"]
+def compare_tools(
+    run: Run, executor: Executor, refresh: Refresh, views: Sequence[Held]
+) -> tuple[list[Held], ToolOutcome]:
+    """Find the files about which tools reported other rows before, and hold their rows."""
+    repo_id, outcome = refresh.repo_id, ToolOutcome()
+    refresh.touched[FILES] = refresh.changed
+    counts, listings = run.counts.get(repo_id, Counter()), {repo_id: run.listed.listings[repo_id]}
+    if not any(counts[name] for name in TOOL_TABLES) and not tool_tasks(
+        listings, run.request.types, run.request.scip
+    ):
+        return [], outcome
+    stored = executor.stored(stored_rows(repo_id, all_columns(*TOOL_TABLES), lead=STORED))
+    names = (*TOOL_TABLES, *(STORED + name for name in TOOL_TABLES))
+    held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows())
+    pieces = executor.collect(held, REDONE)
+    outcome = msgpack.decode(pieces[0].data, type=ToolOutcome) if pieces else outcome
+    refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in TOOL_TABLES}
+    refresh.missing = frozenset(outcome.missing)
+    return [held], outcome
 
 
-def ids_of(changes: Iterable[SourceChange]) -> frozenset[str]:
-    """Return the ids of the changed files."""
-    return frozenset(change.file_id for change in changes)
+def keep_failures(run: Run, refresh: Refresh, made: Iterable[pa.RecordBatch]) -> list[DataFile]:
+    """Write the failures of files that were not read again: readers look them up by the newest run."""
+    before = run.base.repositories[refresh.repo_id].extract_run_id or ""
+    paths = pa.array([change.path for change in refresh.changes], pa.string())
+    is_read = pc.field("path").isin(paths) | pc.field("extractor_name").isin(pa.array(TOOL_TABLES))
+    [wanted] = stored_rows(refresh.repo_id, all_columns(FAILURES))
+    kept = read_stored(run, wanted).filter((pc.field("run_id") == before) & ~is_read).to_batches()
+    with run.counting:
+        counts = run.counts.setdefault(refresh.repo_id, Counter())
+        for name in counts_of(counts, (FAILURES,)):
+            del counts[name]
+        for rows in (*made, *kept):
+            counts.update(f"{FAILURES}/{name}" for name in rows.column("extractor_name").to_pylist())
+    folder = local_folder(run.store, FAILURES)
+    write = TableWrite(run.store.table(FAILURES), folder or "", FAILURES, {"run_id": run.run_id})
+    return write_in_order(write, kept) if folder else []
+
+
+def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -> None:
+    """Find the files whose relations differ from the stored ones, and why."""
+    pieces = executor.collect(solved, REDONE)
+    outcome = msgpack.decode(pieces[0].data, type=RepositoryOutcome) if pieces else NOTHING_SOLVED
+    refresh.emitted = frozenset(each.file_id for each in outcome.files)
+    refresh.reported = frozenset(each.file_id for each in outcome.files if each.has_diagnostics)
+    refresh.gone = frozenset(outcome.gone)
+    differing = frozenset(each.file_id for each in outcome.files if not each.is_same)
+    refresh.touched[RELATIONS] = differing | refresh.gone
+    status = f"{outcome.total:,}/{outcome.total:,} files, {len(differing):,} with other relations"
+    run.progress.update(RELATE, status, last=True)
+    others = refresh.touched[RELATIONS] - refresh.gone - refresh.changed
+    impact = list(refresh.impact)
+    if others:
+        stored = executor.stored(stored_rows(refresh.repo_id, {RELATIONS: COMPARED}, others, STORED))
+        names = (RELATIONS, BEFORE)
+        held = executor.map_groups(RELATE, [solved, stored], names, "chunk", ExplainImpact(others))
+        for piece in executor.collect(held, IMPACT):
+            impact += json.decode(piece.data, type=list[Impact])
+    witnessed = refresh.touched_in(*TOOL_TABLES) - refresh.changed - others
+    paths = [entry.path for entry in run.listed.listings[refresh.repo_id].entries] if witnessed else []
+    impact += [Impact(path, "witness") for path in paths if file_id(refresh.repo_id, path) in witnessed]
+    refresh.impact = edited_first(impact)
+
+
+def had_diagnostics(run: Run, refresh: Refresh, files: Collection[str]) -> frozenset[str]:
+    """Return those of some files that have diagnostics of relate in the lake."""
+    [wanted] = stored_rows(refresh.repo_id, {DIAGNOSTICS: {"diag_kind": ()}}, files)
+    of_relate = pc.field("diag_kind").isin(pa.array(RELATE_KINDS))
+    return frozenset(read_stored(run, wanted).filter(of_relate).column("file_id").to_pylist())
+
+
+def merge_changed(
+    run: Run, executor: Executor, refresh: Refresh, made: Held, files: frozenset[str]
+) -> tuple[list[Held], frozenset[str]]:
+    """Merge rows of no file if a file contributes others; return the tables in which they differ."""
+    [wanted] = stored_rows(refresh.repo_id, all_columns(SHARED), files)
+    before = read_stored(run, wanted)
+    now = batches_of(executor.collect(made, SHARED)).get(SHARED, [])
+    if are_same(SHARED, pa.Table.from_batches(now, before.schema), before):
+        return [], frozenset()
+    tables = all_columns(NODES, EDGES, PROPS, PROPS_MAP)
+    stored = executor.stored(
+        [
+            *stored_rows(refresh.repo_id, all_columns(SHARED), lead=STORED),
+            *stored_rows(refresh.repo_id, tables, lead=STORED, is_unowned=True),
+        ]
+    )
+    names = (SHARED, *(STORED + name for name in (SHARED, *tables)))
+    merged = executor.map_groups(GRAPH, [made, stored], names, "repo_id", MergeShared(files))
+    changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.collect(merged, REDONE))
+    return [merged], frozenset(name for names in changed for name in names)
+
+
+def read_change_feeds(run: Run, refresh: Refresh, step: str, *names: str) -> None:
+    """Read from the change feeds of tables which files have changed rows, and record the windows.
+
+    The cursor of a repository is the version that its newest published row pins: it moves with publication.
+    """
+    row = run.base.repositories[refresh.repo_id]
+    cursors = {pin.table_name: pin.version for pin in row.output_pins}
+    for name in names:
+        first, last = cursors.get(name, -1) + 1, run.pins[name]
+        owner = run.store.table(name).owner or ""
+        try:
+            owners = changed_owners(
+                run.store.root, name, first, last, owner, refresh.repo_id, allow_out_of_range=True
+            )
+        except FeedLost as lost:
+            # The changed files are known from the comparison, too.
+            warning = f"{lost.message}: compared with the published rows instead"
+            run.progress.update("feed", warning, last=True)
+            Log(run_id=run.run_id, step=step).warning(warning)
+            continue
+        refresh.touched[name] = owners
+        if first <= last:
+            refresh.windows += (ChangeWindow(name, first, last),)

@@ -39,6 +39,7 @@ from codeanatomy.pipeline.pieces import (
     MB,
     REDONE,
     SAMPLE,
+    STORED,
     Piece,
     Pieces,
     batches_of,
@@ -57,8 +58,6 @@ SAMPLED = {
 }
 # Arrow bytes of files that are worked on together.
 MOST_BYTES = 64 * MB
-# Before the name of a table: pieces with its stored rows.
-STORED = "stored "
 
 # Rows by table.
 Batches: TypeAlias = Mapping[str, Sequence[pa.RecordBatch]]
@@ -76,8 +75,9 @@ class SecondPass(Struct, frozen=True):
     @property
     def reads(self) -> Reads:
         """What is read of the files."""
-        graph = graph_reads(self.profile)
-        return union_reads(graph, NORMALIZE_READS) if self.normalized else graph
+        if not self.normalized:
+            return graph_reads(self.profile) if self.graphed else {}
+        return union_reads(graph_reads(self.profile), NORMALIZE_READS)
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Work on chunks of files."""

@@ -1,6 +1,7 @@
 """Read rows of pinned tables by file, without Spark.
 
-    read_stored(run, StoredRows("ast_files_v1", "shop", ("file:a",), reads, "ast_files_v1"))
+    [wanted] = stored_rows("shop", {"ast_files_v1": reads}, {"file:a"})
+    read_stored(run, wanted)
 
 Only data files that may hold rows of the repository and the files are read, by the log's statistics, and of
 them only row groups that do. Tests: `tests/unit/pipeline/test_stored_rows.py`,
@@ -8,6 +9,8 @@ them only row groups that do. Tests: `tests/unit/pipeline/test_stored_rows.py`,
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import pyarrow as pa
 
@@ -17,9 +20,30 @@ from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
+from codeanatomy.file_view import Reads
 from codeanatomy.pipeline.chunks import owner_column
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.executor import StoredRows
+
+
+def stored_rows(
+    repo_id: str,
+    reads: Reads,
+    owners: Collection[str] | None = None,
+    lead: str = "",
+    *,
+    is_unowned: bool = False,
+) -> list[StoredRows]:
+    """Name rows of tables of a repository: of some files, or all; their pieces have the table's name."""
+    files = None if owners is None else tuple(sorted(owners))
+    return [
+        StoredRows(name, repo_id, files, columns, lead + name, is_unowned) for name, columns in reads.items()
+    ]
+
+
+def all_columns(*names: str) -> Reads:
+    """Return the reads of whole tables."""
+    return {name: dict.fromkeys(catalog.table(name).column_names, ()) for name in names}
 
 
 def stored_predicate(wanted: StoredRows) -> Predicate:

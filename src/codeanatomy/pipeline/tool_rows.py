@@ -21,9 +21,9 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, Piece, Pieces, batches_of, wide_pieces
-from codeanatomy.pipeline.second_pass import STORED, are_same
-from codeanatomy.plan.changes import PROGRAM_TABLES
+from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, Pieces, batches_of, wide_pieces
+from codeanatomy.pipeline.second_pass import are_same
+from codeanatomy.plan.changes import TOOL_TABLES
 
 
 class ToolOutcome(Struct, frozen=True):
@@ -47,7 +47,7 @@ class DifferingRows(Struct, frozen=True):
             owners: dict[str, list[str]] = {}
             shared: list[str] = []
             missing: set[str] = set()
-            for name in PROGRAM_TABLES:
+            for name in TOOL_TABLES:
                 schema = arrow_schema(catalog.table(name))
                 now, before = (
                     pa.Table.from_batches(

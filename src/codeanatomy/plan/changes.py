@@ -30,8 +30,8 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.sources.digest import FileStates, stored_file_states
 
 FILES = "repo_files_v1"
-# Tables of tools that analyse a whole program.
-PROGRAM_TABLES = (SCIP, TYPES)
+# Tables with what outside tools report: a SCIP index, and the type checker.
+TOOL_TABLES = (SCIP, TYPES)
 # Columns of `repo_files_v1` that make up a file state.
 STATE_COLUMNS = ("path", "is_stub", "size_bytes", "file_sha256", "skipped_reason")
 

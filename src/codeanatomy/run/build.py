@@ -17,6 +17,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
@@ -40,7 +41,7 @@ from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
 from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
-from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
+from codeanatomy.pipeline.context import Refresh, Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.pipeline.executors.caching import release
 from codeanatomy.pipeline.executors.executor import Executor
 from codeanatomy.pipeline.executors.local_executor import LocalExecutor
@@ -49,7 +50,6 @@ from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
 from codeanatomy.pipeline.passes import Passes, work_groups
-from codeanatomy.pipeline.refreshes import Refresh
 from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline
@@ -472,10 +472,11 @@ def run_steps(run: Run, lease: Lease) -> None:
     """Run the passes of the build in another thread, so that this one can stop them."""
 
     def work() -> None:
-        executor = _executor(run)
-        for group in work_groups(run):
+        executor, groups = _executor(run), work_groups(run)
+        for number, group in enumerate(groups, start=1):
             run.check()
-            Passes(run, executor, group, partial(_run_step, run, lease)).execute()
+            repositories = {repo_id for later in groups[number:] for repo_id in later.repositories}
+            Passes(run, executor, group, partial(_run_step, run, lease, repositories)).execute()
 
     pool = ThreadPoolExecutor(1)
     passes = pool.submit(run.in_thread(work))
@@ -505,8 +506,10 @@ def _stop_passes(run: Run, passes: Future[None]) -> None:
 
 
 @contextmanager
-def _run_step(run: Run, lease: Lease, name: str, *, is_last: bool = True) -> Iterator[None]:
-    """Run a step, or a part of it; the last part enters the step in the journal."""
+def _run_step(
+    run: Run, lease: Lease, later: AbstractSet[str], name: str, *, is_last: bool = True
+) -> Iterator[None]:
+    """Run a step, or a part of it; the last part enters it in the journal, if no repository comes later."""
     run.check()
     step = run.plan.step(name)
     attributes: dict[str, str | int] = {"step": name, "repositories": len(step.busy)}
@@ -526,7 +529,7 @@ def _run_step(run: Run, lease: Lease, name: str, *, is_last: bool = True) -> Ite
             run.errors[name] = _message(run, problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-        if is_last:
+        if is_last and not later & {*step.busy}:
             run.finished.add(name)
             # A refresh is never resumed: to start again takes no longer than to find its progress.
             if not step.refreshes:

@@ -32,7 +32,7 @@ from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
-from codeanatomy.pipeline import commits
+from codeanatomy.pipeline import refreshes
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
@@ -1083,7 +1083,7 @@ def test_without_a_feed_what_differs_is_found_by_comparison(
     def lost(*_: Any, **__: Any) -> frozenset[str]:
         raise FeedLost("the log has no entry for version 3", "build with --full")
 
-    monkeypatch.setattr(commits, "changed_owners", lost)
+    monkeypatch.setattr(refreshes, "changed_owners", lost)
     edited.edit(LONGER)
     assert "the log has no entry for version 3: compared with the published rows instead" in told_by_build(
         edited

@@ -13,8 +13,18 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
 from codeanatomy.pipeline.key_collisions import unpack_keys
-from codeanatomy.pipeline.pieces import COUNTS, KEYS, PROGRAM, REDONE, ROWS, Piece, batches_of, sum_counts
-from codeanatomy.pipeline.second_pass import COPIES, STORED, MergeShared, SecondPass
+from codeanatomy.pipeline.pieces import (
+    COUNTS,
+    KEYS,
+    PROGRAM,
+    REDONE,
+    ROWS,
+    STORED,
+    Piece,
+    batches_of,
+    sum_counts,
+)
+from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS

@@ -13,8 +13,7 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, Piece, batches_of, row_pieces
-from codeanatomy.pipeline.second_pass import STORED
+from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, batches_of, row_pieces
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome, rows_by_owner
 
 A, B = (file_id("r", path) for path in ("a.py", "b.py"))
