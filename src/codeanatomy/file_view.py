@@ -229,8 +229,7 @@ class _Loading:
             self._tables_of(file_id, batch, index).setdefault(table, row)
 
     def _add_documents(self, batch: pa.RecordBatch, fields: TableReads) -> None:
-        names = ("repo_id", "file_id", "path", "index_id", "row_kind")
-        rows = _dictionaries(batch, dict.fromkeys(names))
+        rows = _dictionaries(batch, key_columns(SCIP))
         for index, (known, document) in enumerate(zip(rows, _dictionaries(batch, fields), strict=True)):
             if known.get("row_kind", "document") != "document":
                 continue
@@ -281,10 +280,14 @@ def _columns(rows: Columns | Sequence[pa.RecordBatch]) -> Columns:
     return {name: [value for part in rows for value in to_python(part.column(name))] for name in names}
 
 
+def key_columns(table: str) -> tuple[str, ...]:
+    """Return the columns that identify a row's file; a table may lack some of them."""
+    return "repo_id", _owner(table), "path", "index_id", "row_kind"
+
+
 def project(table: str, batch: pa.RecordBatch, reads: TableReads) -> pa.RecordBatch:
     """Return the columns of a batch that identify its files, and those that are read; nothing is copied."""
-    keys = ("repo_id", _owner(table), "path", *(("index_id", "row_kind") if table == SCIP else ()))
-    wanted = {**dict.fromkeys(keys, ()), **reads}
+    wanted = {**dict.fromkeys(key_columns(table), ()), **reads}
     known = set(batch.schema.names)
     columns = {name: _read(batch.column(name), fields) for name, fields in wanted.items() if name in known}
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

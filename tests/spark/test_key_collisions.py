@@ -15,7 +15,7 @@ from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
 from codeanatomy.pipeline import second_pass
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
-from codeanatomy.pipeline.key_collisions import FileKeys, key_rows, pack_numbers
+from codeanatomy.pipeline.key_collisions import FileKeys, owner_rows, pack_keys
 from codeanatomy.pipeline.pieces import Pieces
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
@@ -45,7 +45,7 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     map_groups = SparkExecutor.map_groups
 
     # Nested functions are sent to the executors as they are here.
-    def equal_keys(keys: FileKeys) -> FileKeys:
+    def equal(keys: FileKeys) -> FileKeys:
         return [
             (path, {qualified: replaced.get((path, qualified), key) for qualified, key in named.items()})
             for path, named in keys
@@ -56,8 +56,8 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     ) -> SparkHeld:
         def patched(groups: Any) -> Pieces:
             with (
-                patch.object(second_pass, "key_rows", lambda repo, keys: key_rows(repo, equal_keys(keys))),
-                patch.object(second_pass, "pack_numbers", lambda keys: pack_numbers(equal_keys(keys))),
+                patch.object(second_pass, "owner_rows", lambda repo, keys: owner_rows(repo, equal(keys))),
+                patch.object(second_pass, "pack_keys", lambda keys: pack_keys(equal(keys))),
             ):
                 yield from work(groups)
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 from codeanatomy.file_ids import LIBCST_FIELDS
@@ -219,10 +218,3 @@ def _diagnostic(problem: RuleProblem) -> dict[str, Any]:
 def _columns(name: str, rows: list[dict[str, Any]]) -> Columns:
     names = [column for column in catalog.table(name).column_names if column not in FILE_COLUMN_NAMES]
     return {column: [row.get(column) for row in rows] for column in names}
-
-
-def pack_file_rows(file: FileView) -> tuple[dict[str, bytes], dict[str, int]]:
-    """Return the rows of a file as Arrow streams by table, and their counts."""
-    rows = file_rows(file)
-    streams = {name: pack_rows(rows[name]) for name in FILE_TABLES}
-    return streams, {name: rows[name].num_rows for name in FILE_TABLES}

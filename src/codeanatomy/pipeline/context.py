@@ -196,17 +196,13 @@ class Run:
             steps_of(request.tables, request.until), request.build_inputs, request.tables
         )
 
-    def file_count(self, repo_id: str) -> int:
-        """Return the number of paths of a repository."""
-        return len(self.listed.listings[repo_id].entries)
-
     def chunk_count(self, repo_id: str) -> int:
         """Return the number of chunks that the files of a repository are divided into."""
-        return chunk_count(self.file_count(repo_id), self.repository_bytes[repo_id])
+        return chunk_count(len(self.listed.listings[repo_id].entries), self.repository_bytes[repo_id])
 
     def files_of(self, step: str) -> int:
         """Return the number of files of the repositories that a step works on."""
-        return sum(self.file_count(repo_id) for repo_id in self.plan.step(step).busy)
+        return sum(len(self.listed.listings[repo_id].entries) for repo_id in self.plan.step(step).busy)
 
     @cached_property
     def repository_bytes(self) -> dict[str, int]:
@@ -255,8 +251,7 @@ class Run:
     def fingerprints(self, step: str) -> dict[str, str]:
         """The fingerprint of a step by repository, for those that it runs or refreshes for."""
         planned = self.plan.step(step)
-        known = planned.fingerprints
-        return {repo_id: known[repo_id] for repo_id in (*planned.runs_for, *planned.refreshes)}
+        return {repo_id: planned.fingerprints[repo_id] for repo_id in planned.busy}
 
     def commit(self, step: str, sequence: int = 0) -> Commit:
         """The identity of a step's commit to a table: transaction, fingerprint and versions of the inputs."""
@@ -270,10 +265,8 @@ class Run:
         """Record the digest of the source that was actually read, which differs from the planned one."""
         digests = {**self.listed.digests, repo_id: digest}
         self.listed = structs.replace(self.listed, digests=digests)
-        source_inputs = {
-            **self.plan_request.source_inputs,
-            repo_id: {**self.plan_request.source_inputs[repo_id], "source": digest},
-        }
+        known = self.plan_request.source_inputs
+        source_inputs = {**known, repo_id: {**known[repo_id], "source": digest}}
         self.plan_request = structs.replace(self.plan_request, source_inputs=source_inputs)
         self.plan = with_fingerprints(self.plan, self.plan_request)
 
@@ -282,15 +275,8 @@ class Run:
         before = self.committed.get(name)
         self.committed[name] = commit if before is None else _both(before, commit)
         self.pins[name] = commit.version
-        fields: dict[str, str | int] = {
-            "table": name,
-            "operation": commit.operation,
-            "version": commit.version,
-            "rows": commit.rows,
-            "files": commit.files,
-            "size_bytes": commit.size_bytes,
-            "attempts": commit.attempts,
-        }
+        figures = ("operation", "version", "rows", "files", "size_bytes", "attempts")
+        fields: dict[str, str | int] = {"table": name, **{each: getattr(commit, each) for each in figures}}
         self.trace.event(f"commit {name}", commit.seconds, fields, parent=self.spans.get(step))
         Log(run_id=self.run_id, step=step).info("committed", extra=fields)
 
@@ -338,16 +324,14 @@ class Run:
         return self.run_id if done is None else done.made_by.get(repo_id, self.run_id)
 
 
+# Figures of two commits of a run to one table that are added.
+SUMMED = ("rows", "files", "size_bytes", "seconds")
+
+
 def _both(first: Committed, second: Committed) -> Committed:
     """Merge the records of two commits of a run to one table."""
-    return structs.replace(
-        second,
-        created=first.created,
-        rows=first.rows + second.rows,
-        files=first.files + second.files,
-        size_bytes=first.size_bytes + second.size_bytes,
-        seconds=first.seconds + second.seconds,
-    )
+    sums = {each: getattr(first, each) + getattr(second, each) for each in SUMMED}
+    return structs.replace(second, created=first.created, **sums)
 
 
 def recorded_counts(row: RunManifest) -> dict[str, int]:
@@ -357,9 +341,8 @@ def recorded_counts(row: RunManifest) -> dict[str, int]:
 
 def counts_of(counts: Mapping[str, int], tables: tuple[str, ...]) -> dict[str, int]:
     """Select the counts of tables; those of the failures table include the counts by extractor."""
-    lead = f"{FAILURES}/" if FAILURES in tables else None
     return {
         name: count
         for name, count in counts.items()
-        if name in tables or (lead is not None and name.startswith(lead))
+        if name in tables or (FAILURES in tables and name.startswith(f"{FAILURES}/"))
     }

@@ -1,7 +1,7 @@
 """Refuse definitions that share a key, before rows with equal ids are committed.
 
     refuse_equal_files(run)                        # of any run, before files are read
-    refuse_equal_keys(run, repos, numbers, owners) # of whole graphs: their keys, and those of the lake
+    refuse_equal_keys(run, repos, keys, owners)    # of whole graphs: their keys, and those of the lake
     refuse_refreshed_keys(run, refresh, redone)    # of a refresh: keys that are new in the changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
@@ -13,29 +13,21 @@ Traceback (most recent call last):
 codeanatomy.errors.KeyCollision: [CA037] key k is shared by f of app.py in depot, Cart.sum of cart.py in shop
   next: rename one of them, or build one repository under another name: keys are made of names
 
-Files are compared first: rows of files with one id would be mixed by every step. Pass two sends
-eight bytes of each key to the driver, sorts them, and compares them with the keys of repositories that are
-not rebuilt, which are in the ids of definition nodes. Only for equal ones it reads the rest and the names. A
-refresh looks up only keys that its changed files did not have before: most edits have none.
-
-Estimate: 0.2 s for a build of 100,000 definitions, and 0.3 s for each million definitions in other
-repositories; a refresh 20 ms, or a scan of these ids if definitions are new.
+Files are compared first: rows of files with one id would be mixed by every step. Pass two sends all keys to
+the driver (16 bytes each), which looks for equal ones, and for those that definition nodes of other
+repositories have in their ids. Only for these it reads the names. A refresh looks up only keys that its
+changed files did not have before: most edits have none.
 
 Tests: `tests/unit/pipeline/test_key_collisions.py`, `tests/spark/test_key_collisions.py`.
 """
 
 from __future__ import annotations
 
-from array import array as number_array
-from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from struct import iter_unpack
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from codeanatomy.arrow import array, unpack_rows
 from codeanatomy.catalog.spec import Column
@@ -49,7 +41,7 @@ from codeanatomy.delta.read.duck import (
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import KeyCollision
 from codeanatomy.graph.rows import NODES
-from codeanatomy.node_ids import KEY_CHARS, PREFIXES, file_id, key_of
+from codeanatomy.node_ids import KEY_CHARS, file_id, key_of
 from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.steps import EXTRACT
@@ -67,14 +59,8 @@ KEY_COLUMNS = tuple(
 )
 # Kinds of nodes that together have every definition key: a module has that of its file.
 KEYED_KINDS = ("FILE", "CLASS", "FUNCTION", "SCOPE", "CODE_UNIT")
-# So many keys are looked up one by one; more are compared with all keys of the lake.
-FEW_KEYS = 1_000
-BATCH_ROWS = 1_000_000
 SHOWN_COLLISIONS = 3
 WHOLE_MODULE = "the module"
-# A number, and the rest of a key.
-KEY_FORMAT = ">q4x"
-KEY_SQL = f"substr(node_id, strpos(node_id, ':') + 1, {KEY_CHARS})"
 HINT = "rename one of them, or build one repository under another name: keys are made of names"
 
 
@@ -106,37 +92,28 @@ def refuse_equal(owners: Iterable[KeyOwner]) -> None:
     raise KeyCollision("; ".join([*shown, *more]), HINT)
 
 
-def key_rows(repo_id: str, keys: FileKeys) -> pa.RecordBatch:
-    """Return the keys of files as rows for `KEYS`."""
+def owner_rows(repo_id: str, keys: FileKeys) -> pa.RecordBatch:
+    """Return the definitions of files with their keys; the driver reads them only if some are equal."""
     owners = [(key, repo_id, path, qualified) for path, each in keys for qualified, key in each.items()]
     columns = zip(*owners, strict=True) if owners else ((),) * len(KEY_COLUMNS)
     arrays = [array(column, list(values)) for column, values in zip(KEY_COLUMNS, columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, [column.name for column in KEY_COLUMNS])
 
 
-def pack_numbers(keys: FileKeys) -> bytes:
-    """Pack the first eight bytes of the keys of files, which is what the driver compares."""
-    return number_array("q", numbers_of(key for _, each in keys for key in each.values())).tobytes()
-
-
-def unpack_keys(stream: bytes) -> Iterator[KeyOwner]:
-    """Yield the definitions in a piece of `KEYS`."""
-    return _owners_in(unpack_rows(stream))
-
-
-def _owners_in(batches: Iterable[pa.RecordBatch]) -> Iterator[KeyOwner]:
-    for batch in batches:
+def unpack_owners(stream: bytes) -> Iterator[KeyOwner]:
+    """Yield the definitions in a piece of `KEY_OWNERS`."""
+    for batch in unpack_rows(stream):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             yield KeyOwner(*row)
 
 
-def numbers_of(keys: Iterable[str]) -> list[int]:
-    """Return the first eight bytes of each key as a number.
+def pack_keys(keys: FileKeys) -> bytes:
+    """Pack the keys of files, which the driver compares: all have the same length.
 
-    >>> numbers_of(["AAAAAAAAAAEAAAAA", "__________-AAAAA"])
-    [1, -1]
+    >>> pack_keys([("a.py", {"": "AAAAAAAAAAEAAAAA"}), ("b.py", {"f": "__________-AAAAA"})])
+    b'AAAAAAAAAAEAAAAA__________-AAAAA'
     """
-    return [number for (number,) in iter_unpack(KEY_FORMAT, b64decode("".join(keys), altchars=b"-_"))]
+    return "".join(key for _, each in keys for key in each.values()).encode()
 
 
 def refuse_equal_files(run: Run) -> None:
@@ -155,69 +132,53 @@ def refuse_equal_files(run: Run) -> None:
         for path in listed
     ]
     if owners and FILES in run.pins:
-        owners += _stored_files(run, {owner.key for owner in owners}, step.runs_for)
+        files = light_files(run.store.root, FILES, run.pins[FILES])
+        rows = select_rows(local_path(run.store.root), FILES, files)
+        query = (
+            f"SELECT key, repo_id, path, '' FROM (SELECT *, {_key_sql('file_id')} AS key FROM ({rows}))"
+            f" SEMI JOIN wanted USING (key) WHERE {_outside('repo_id', step.runs_for)}"
+        )
+        owners += [KeyOwner(*row) for row in _lookup(query, [owner.key for owner in owners])]
     refuse_equal(owners)
 
 
-def _stored_files(run: Run, keys: Collection[str], rebuilt: Collection[str]) -> list[KeyOwner]:
-    """Return the files of the lake with some keys, except those of repositories that are rebuilt."""
-    files = light_files(run.store.root, FILES, run.pins[FILES])
-    rows = select_rows(local_path(run.store.root), FILES, files)
-    wanted = pa.table({"file_id": [f"{PREFIXES['FILE']}:{key}" for key in keys]})
-    with translate_errors(), lookup_connection() as connection:
-        connection.register("wanted_files", wanted)
-        query = (
-            f"SELECT file_id, repo_id, path FROM ({rows}) SEMI JOIN wanted_files USING (file_id)"
-            f" WHERE {_outside('repo_id', rebuilt)}"
-        )
-        stored = connection.execute(query).fetchall()
-        connection.unregister("wanted_files")
-    return [KeyOwner(key_of(file), repo_id, path, "") for file, repo_id, path in stored]
-
-
 def refuse_equal_keys(
-    run: Run, repositories: Collection[str], numbers: Iterable[bytes], owners: Callable[[], Iterable[bytes]]
+    run: Run, repositories: Collection[str], keys: Iterable[bytes], owners: Callable[[], Iterable[bytes]]
 ) -> None:
     """Raise KeyCollision if definitions of the graphs that are made share a key, or have one of the lake.
 
-    `numbers` and `owners` are what `pack_numbers` and `key_rows` return for all files; the second is used
-    only if numbers are equal.
+    `keys` and `owners` are pieces of `KEYS` and `KEY_OWNERS` of all files; the second are read only if keys
+    are equal.
     """
-    made = pa.array(np.frombuffer(b"".join(numbers), np.int64))
-    ordered = made.take(pc.sort_indices(made))
-    equal = set(ordered[1:].filter(pc.equal(ordered[1:], ordered[:-1])).to_pylist())
-    stays = _outside("repo_id", repositories)
+    made, counts = np.unique(np.frombuffer(b"".join(keys), f"S{KEY_CHARS}"), return_counts=True)
+    stored = []
     if run.base.repositories.keys() - set(repositories):
-        equal |= _stored_numbers(run, made, stays)
+        stored = _stored_owners(run, pa.array(made).cast(pa.string()), _outside("repo_id", repositories))
+    equal = {key.decode() for key in made[counts > 1].tolist()} | {owner.key for owner in stored}
     if equal:
-        alike = [
-            owner
-            for stream in owners()
-            for owner in unpack_keys(stream)
-            if numbers_of([owner.key])[0] in equal
-        ]
-        refuse_equal([*alike, *_stored_owners(run, {owner.key for owner in alike}, stays)])
+        alike = [owner for stream in owners() for owner in unpack_owners(stream) if owner.key in equal]
+        refuse_equal([*alike, *stored])
 
 
-def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[KeyOwner]) -> None:
+def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[bytes]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
-    changed = refresh.read
-    owners = [owner for owner in redone if owner.path in changed]
-    files = sorted(refresh.changed)
+    changed, files = refresh.read, sorted(refresh.changed)
+    owners = [owner for stream in redone for owner in unpack_owners(stream) if owner.path in changed]
     if NODES in run.pins and owners:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"
-        known = set(_stored_keys(run, inside, files))
-        new = {owner.key for owner in owners} - known
+        known = _lookup(f"SELECT DISTINCT {_key_sql('node_id')} FROM ({_nodes(run, files)}) WHERE {inside}")
+        new = {owner.key for owner in owners} - {key for (key,) in known}
         stays = f"({_outside('owner_file_id', files)} OR owner_file_id IS NULL)"
-        if len(new) > FEW_KEYS:
-            equal = _stored_numbers(run, pa.array(numbers_of(new), pa.int64()), stays)
-            new = {key for key in new if numbers_of([key])[0] in equal}
-        owners += _stored_owners(run, new, stays)
+        owners += _stored_owners(run, sorted(new), stays)
     refuse_equal(owners)
 
 
 def _outside(column: str, values: Collection[str]) -> str:
     return f"{column} NOT IN ({', '.join(map(sql_literal, values))})" if values else "TRUE"
+
+
+def _key_sql(column: str) -> str:
+    return f"substr({column}, strpos({column}, ':') + 1)"
 
 
 def _nodes(run: Run, file_ids: Sequence[str] | None = None) -> str:
@@ -231,36 +192,22 @@ def _nodes(run: Run, file_ids: Sequence[str] | None = None) -> str:
     return select_rows(local_path(run.store.root), NODES, files)
 
 
-def _stored_keys(run: Run, condition: str, file_ids: Sequence[str] | None = None) -> Iterator[str]:
-    """Yield the definition keys in the lake, some several times."""
-    query = f"SELECT {KEY_SQL} AS key FROM ({_nodes(run, file_ids)}) WHERE {condition}"
-    with translate_errors(), lookup_connection() as connection:
-        keys = connection.sql(f"SELECT key FROM ({query}) WHERE length(key) = {KEY_CHARS}")
-        for batch in keys.to_arrow_reader(BATCH_ROWS):
-            yield from batch.column(0).to_pylist()
-
-
-def _stored_numbers(run: Run, numbers: pa.Array, condition: str) -> set[int]:
-    """Return those of some numbers that keys of the lake have, too."""
-    equal: set[int] = set()
-    if NODES not in run.pins:
-        return equal
-    keys = _stored_keys(run, condition)
-    while batch := list(islice(keys, BATCH_ROWS)):
-        stored = pa.array(numbers_of(batch), pa.int64())
-        equal.update(stored.filter(pc.is_in(stored, value_set=numbers)).to_pylist())
-    return equal
-
-
-def _stored_owners(run: Run, keys: Collection[str], condition: str) -> list[KeyOwner]:
+def _stored_owners(run: Run, keys: Sequence[str], condition: str) -> list[KeyOwner]:
     """Return the definitions in the lake with some keys, one for each file."""
-    if NODES not in run.pins or not keys:
+    if NODES not in run.pins or not len(keys):
         return []
-    ids = sorted(f"{PREFIXES[kind]}:{key}" for kind in KEYED_KINDS for key in keys)
-    listed = ", ".join(map(sql_literal, ids))
     query = (
-        f"SELECT {KEY_SQL}, repo_id, path, min(coalesce(qualname, name, '')) FROM ({_nodes(run)})"
-        f" WHERE node_id IN ({listed}) AND {condition} GROUP BY ALL"
+        f"SELECT key, repo_id, path, min(coalesce(qualname, name, ''))"
+        f" FROM (SELECT *, {_key_sql('node_id')} AS key FROM ({_nodes(run)}))"
+        f" SEMI JOIN wanted USING (key) WHERE {condition} GROUP BY ALL"
     )
+    return [KeyOwner(*row) for row in _lookup(query, keys)]
+
+
+def _lookup(query: str, wanted: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+    """Return the rows of a query, which may use a table `wanted` of keys."""
     with translate_errors(), lookup_connection() as connection:
-        return [KeyOwner(*row) for row in connection.execute(query).fetchall()]
+        connection.register("wanted", pa.table({"key": pa.array(wanted, pa.string())}))
+        rows = connection.execute(query).fetchall()
+        connection.unregister("wanted")
+    return rows

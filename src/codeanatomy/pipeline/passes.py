@@ -45,11 +45,11 @@ from codeanatomy.pipeline.commits import Redone, commit_tables
 from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys, unpack_keys
+from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys
 from codeanatomy.pipeline.pieces import (
     COUNTS,
     DATA_FILE,
-    KEY_NUMBERS,
+    KEY_OWNERS,
     KEYS,
     PROGRAM,
     ROWS,
@@ -89,7 +89,7 @@ TOOL_PIECES = {name: name for name in TOOL_TABLES}
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
 COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*TABLES, SHARED, *COPIES, "graph_files")}
-NO_FILES: frozenset[str] = frozenset()
+NOTHING: frozenset[str] = frozenset()
 
 
 class StepContext(Protocol):
@@ -202,7 +202,7 @@ class Passes:
 
     def _first_work(self, sink: Sink, steps: Mapping[str, Collection[str]]) -> FirstPass:
         passed = {name: each for name, each in self._second_reads.items() if name != RELATIONS}
-        normalized = NO_FILES if self._is_indexed else frozenset(steps[NORMALIZE])
+        normalized = NOTHING if self._is_indexed else frozenset(steps[NORMALIZE])
         chunks = {repo_id: self.run.chunk_count(repo_id) for repo_id in self.repositories}
         return FirstPass(
             self.run.settings.extract, normalized, frozenset(steps[RELATE]), passed, chunks, sink
@@ -259,7 +259,7 @@ class Passes:
         reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
         for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
-            files = self._files(repo_id) - self._viewed.get(repo_id, NO_FILES)
+            files = self._files(repo_id) - self._viewed.get(repo_id, NOTHING)
             if files:
                 names = {*EXTRACTED, *(() if repo_id in self._busy[NORMALIZE] else FILE_TABLES)}
                 own = {name: reads[name] for name in reads if name in names}
@@ -372,7 +372,7 @@ class Passes:
 
     def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
-        return refresh.touched_in(FILES, SCIP) | refresh.missing if self._busy[NORMALIZE] else NO_FILES
+        return refresh.touched_in(FILES, SCIP) | refresh.missing if self._busy[NORMALIZE] else NOTHING
 
     def _commit_solved(self, solved: Held) -> None:
         redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
@@ -411,7 +411,7 @@ class Passes:
             own = {name: reads[name] for name in reads if name in EXTRACTED}
             work = self._first_work(self._sink(DIAGNOSTICS), {**self._busy, RELATE: ()})
             self._view_stored(RELATE, stored_rows(refresh.repo_id, own, reported), work)
-            self._viewed[refresh.repo_id] = self._viewed.get(refresh.repo_id, NO_FILES) | reported
+            self._viewed[refresh.repo_id] = self._viewed.get(refresh.repo_id, NOTHING) | reported
         of_relate = self._diagnostics_of(solved)
         files = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *of_relate.files]
         owners = normalized | reported | (differing & refresh.gone)
@@ -468,9 +468,9 @@ class Passes:
 
     def _passed_files(self, name: str, repo_id: str) -> frozenset[str] | None:
         """Return the files whose rows of a table are in pieces, or are made by pass two; None: all files."""
-        viewed = self._viewed.get(repo_id, NO_FILES)
+        viewed = self._viewed.get(repo_id, NOTHING)
         if name in TOOL_TABLES:
-            return None if repo_id in self._busy[EXTRACT] else NO_FILES
+            return None if repo_id in self._busy[EXTRACT] else NOTHING
         if name in FILE_TABLES and self._is_indexed and repo_id in self._busy[NORMALIZE]:
             return None
         if name == RELATIONS and repo_id in self._busy[RELATE]:
@@ -498,16 +498,15 @@ class Passes:
             refuse_equal_keys(
                 run,
                 self._busy[GRAPH],
-                (piece.data for piece in executor.collect(made, KEY_NUMBERS)),
-                lambda: (piece.data for piece in executor.collect(made, KEYS)),
+                (piece.data for piece in executor.collect(made, KEYS)),
+                lambda: (piece.data for piece in executor.collect(made, KEY_OWNERS)),
             )
             shared = [executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())]
             run.count(sum_counts(executor.collect(shared[0], COUNTS)))
-            changed = NO_FILES
+            changed = NOTHING
         else:
             refresh = self._refresh_state
-            owners = (owner for piece in executor.collect(made, KEYS) for owner in unpack_keys(piece.data))
-            refuse_refreshed_keys(run, refresh, owners)
+            refuse_refreshed_keys(run, refresh, (piece.data for piece in executor.collect(made, KEY_OWNERS)))
             shared, changed = merge_changed(run, executor, refresh, made, files)
         with run.timed("graph_commit"):
             redone = self._written([made, *shared], GRAPH_PIECES, files)

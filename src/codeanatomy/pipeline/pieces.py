@@ -38,12 +38,12 @@ PIECE_ROWS = 64 * 1024
 # and 0.5 processor seconds less per million of each sorted copy.
 ENCODED = {"cpg_edges": ("owner_file_id", "path", "origin", "resolution_method", "rule_name")}
 
-# Contents of pieces that are no rows of a table.
+# Contents of pieces that are no rows of a table; programs are those that pass one has compiled.
 PROGRAM, COUNTS, DATA_FILE, REDONE = "program", "counts", "data_file", "redone"
 # Before the name of a table: its rows, where a task does not write them itself; and its stored rows.
 ROWS, STORED = "rows ", "stored "
-# Definition keys of files, and the first eight bytes of each.
-KEYS, KEY_NUMBERS = "definition_keys", "key_numbers"
+# Definition keys of files, and the definitions that have them.
+KEYS, KEY_OWNERS = "definition_keys", "key_owners"
 # Keys of some rows of the table in `key`, by which its rows are divided into ranges.
 SAMPLE = "sample"
 
@@ -64,18 +64,9 @@ class Piece(NamedTuple):
     data: bytes
 
 
-SCHEMA = pa.schema(
-    {
-        "repo_id": pa.string(),
-        "chunk": pa.string(),
-        "key": pa.string(),
-        "name": pa.string(),
-        "part": pa.int32(),
-        "parts": pa.int32(),
-        "data": pa.binary(),
-    }
-)
 DDL = "repo_id string, chunk string, key string, name string, part int, parts int, data binary"
+ARROW = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
+SCHEMA = pa.schema([(name, ARROW[kind]) for name, kind in map(str.split, DDL.split(", "))])
 Pieces: TypeAlias = Iterator[Piece]
 
 
@@ -106,16 +97,20 @@ def wide_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pi
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and whole stream of pieces of one chunk; the parts of a stream follow each other."""
-    parts: list[bytes] = []
+    """Yield name and whole stream of pieces of one chunk; raise if a part of a stream is missing."""
+    parts: list[Piece] = []
     for piece in pieces:
-        if piece.parts == 1:
-            yield piece.name, piece.data
-            continue
-        parts.append(piece.data)
+        parts.append(piece)
+        if piece.part != len(parts) - 1 or piece[:4] != parts[0][:4]:
+            break
         if len(parts) == piece.parts:
-            yield piece.name, b"".join(parts)
+            yield piece.name, b"".join(each.data for each in parts) if piece.parts > 1 else piece.data
             parts = []
+    if parts:
+        repo_id, chunk, key, name, part, of, _ = parts[-1]
+        raise ValueError(
+            f"{name} {key!r} of chunk {chunk!r} in {repo_id}: parts are missing around {part + 1} of {of}"
+        )
 
 
 def batches_of(pieces: Iterable[Piece]) -> dict[str, list[pa.RecordBatch]]:

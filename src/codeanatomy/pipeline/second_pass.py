@@ -32,9 +32,9 @@ from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
-from codeanatomy.pipeline.key_collisions import key_rows, pack_numbers
+from codeanatomy.pipeline.key_collisions import owner_rows, pack_keys
 from codeanatomy.pipeline.pieces import (
-    KEY_NUMBERS,
+    KEY_OWNERS,
     KEYS,
     MB,
     REDONE,
@@ -98,17 +98,14 @@ class SecondPass(Struct, frozen=True):
         if group.repo_id in self.normalized:
             # Of tools there are rows about all files of the repository.
             made = normalized_tables([view for view in files if _is_normalized(view)])
-            yield from self._normalized(group, made, sink)
+            for name, each in made.items():
+                yield from sink.add(group.repo_id, group.chunk, name, each)
+            yield counts_piece({group.repo_id: {name: each.num_rows for name, each in made.items()}})
             # Diagnostics of relate are there already.
             rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
             files = with_tables(files, load_views(rows, self.reads))
         if group.repo_id in self.graphed:
             yield from self._graphed(group, files)
-
-    def _normalized(self, group: Group, made: Mapping[str, pa.RecordBatch], sink: OpenSink) -> Pieces:
-        for name, rows in made.items():
-            yield from sink.add(group.repo_id, group.chunk, name, rows)
-        yield counts_piece({group.repo_id: {name: rows.num_rows for name, rows in made.items()}})
 
     def _graphed(self, group: Group, files: Sequence[FileView]) -> Pieces:
         parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, PROPS, PROPS_MAP, SHARED)}
@@ -127,8 +124,8 @@ class SecondPass(Struct, frozen=True):
             samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
             counts["graph_files"] += 1
             keys.append((view.path, made.keys))
-        yield from row_pieces(group.repo_id, group.chunk, KEYS, key_rows(group.repo_id, keys))
-        yield Piece(group.repo_id, group.chunk, "", KEY_NUMBERS, 0, 1, pack_numbers(keys))
+        yield from row_pieces(group.repo_id, group.chunk, KEY_OWNERS, owner_rows(group.repo_id, keys))
+        yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(keys))
         if samples:
             yield _sample(EDGES, pa.concat_batches(samples))
         for name, batches in parts.items():
@@ -181,12 +178,10 @@ def normalized_tables(files: Sequence[FileView]) -> dict[str, pa.RecordBatch]:
 
 def with_tables(files: Sequence[FileView], added: Mapping[str, FileView]) -> list[FileView]:
     """Return files with further tables."""
-    nothing: Mapping[str, object] = {}
     return [
-        structs.replace(
-            view,
-            tables={**view.tables, **(added[view.file_id].tables if view.file_id in added else nothing)},
-        )
+        structs.replace(view, tables={**view.tables, **added[view.file_id].tables})
+        if view.file_id in added
+        else view
         for view in files
     ]
 
@@ -224,7 +219,7 @@ class MergeShared(Struct, frozen=True):
         return rows.filter(pc.invert(pc.is_in(rows.column("file_id"), value_set=replaced)))
 
 
-def _differ(name: str, rows: pa.RecordBatch, batches: Mapping[str, Sequence[pa.RecordBatch]]) -> bool:
+def _differ(name: str, rows: pa.RecordBatch, batches: Batches) -> bool:
     """Return whether rows of no file differ from the stored ones."""
     schema = arrow_schema(catalog.table(name))
     now = pa.Table.from_batches([rows]).select(schema.names).cast(schema)

@@ -20,7 +20,7 @@ from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
-from codeanatomy.file_view import Reads
+from codeanatomy.file_view import Reads, key_columns
 from codeanatomy.pipeline.chunks import owner_column
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.executor import StoredRows
@@ -67,8 +67,8 @@ def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
     predicate = stored_predicate(wanted)
     there = light_files(root, wanted.table, version)
     files = [file for file in there if predicate.may_match(file.column_range)]
-    keys = ("repo_id", "path", "index_id", "row_kind", table.owner)
-    names = [each for each in table.column_names if each in keys or each in wanted.reads]
+    read = {*key_columns(table.name), *wanted.reads}
+    names = [each for each in table.column_names if each in read]
     run.observed(
         Scanned(
             table=wanted.table,

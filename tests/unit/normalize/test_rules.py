@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, unpack_rows
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import ExtractorResult
 from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.file_view import AST, BYTECODE, LIBCST, FileView
 from codeanatomy.normalize import rules
-from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows, pack_file_rows
+from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES, READS, file_rows
 from support.normalize_stage import file_of, source_of
 
 TEXT = "def f(a: int) -> str:\n    while a: a = g(a)\n    return a\n"
@@ -22,6 +22,14 @@ def whole(text: str) -> FileView:
     file = file_of(source_of(text))
     said: ExtractorResult = libcst_files_v1(source_of(text), ExtractOptions())
     return FileView(file.repo_id, file.file_id, file.path, {**file.tables, LIBCST: said.cells})
+
+
+def pack_file_rows(file: FileView) -> tuple[dict[str, bytes], dict[str, int]]:
+    """Rows of a file as Arrow streams by table, and their counts."""
+    made = file_rows(file)
+    return {name: pack_rows(made[name]) for name in FILE_TABLES}, {
+        name: made[name].num_rows for name in FILE_TABLES
+    }
 
 
 def rows(stream: bytes) -> pa.Table:

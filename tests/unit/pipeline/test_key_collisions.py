@@ -25,10 +25,9 @@ from codeanatomy.pipeline import key_collisions
 from codeanatomy.pipeline.key_collisions import (
     KEYED_KINDS,
     KeyOwner,
-    key_rows,
-    numbers_of,
+    owner_rows,
     refuse_equal,
-    unpack_keys,
+    unpack_owners,
 )
 from support import light_builds
 from support.light_builds import SameProcess, clean_lake, refreshed
@@ -157,18 +156,6 @@ def test_a_refresh_compares_new_definitions_with_the_lake(
     assert refreshed(lake, {"one": source}).run_id not in before
 
 
-def test_many_new_definitions_are_compared_with_all_of_the_lake(
-    tmp_path: Path, lake: Path, same_key: SameKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(key_collisions, "FEW_KEYS", 1)
-    source = write(tmp_path / "one", {"b.py": "def new(): ...\ndef newer(): ...\n"})
-    refreshed(lake, {"one": source})
-    same_key(("one", "b.py", "newest"), ("two", "c.py", "f"))
-    write(source, {"b.py": "def newest(): ...\ndef other(): ...\n"})
-    with pytest.raises(KeyCollision, match=r"newest of b\.py in one, c\.f of c\.py in two"):
-        refreshed(lake, {"one": source})
-
-
 def test_a_definition_that_is_gone_owns_no_key(tmp_path: Path, lake: Path, same_key: SameKey) -> None:
     same_key(("one", "b.py", "new"), ("one", "a.py", "g"))
     source = write(
@@ -226,19 +213,12 @@ def test_every_definition_has_a_node_with_its_key(tmp_path: Path) -> None:
 
 def test_packed_keys_are_those_that_were_packed() -> None:
     keys = {"": "k" * 16, "A.f": "l" * 16, "\ud800": "m" * 16}
-    packed = pack_rows(key_rows("r", [("a.py", keys), ("b.py", {}), ("c.py", {"g": "n" * 16})]))
-    owners = list(unpack_keys(packed))
+    packed = pack_rows(owner_rows("r", [("a.py", keys), ("b.py", {}), ("c.py", {"g": "n" * 16})]))
+    owners = list(unpack_owners(packed))
     assert [owner.key for owner in owners] == [*keys.values(), "n" * 16]
     assert [(owner.repo_id, owner.path) for owner in owners] == [("r", "a.py")] * 3 + [("r", "c.py")]
-    assert list(unpack_keys(pack_rows(key_rows("r", [("a.py", {})])))) == []
-    assert list(unpack_keys(pack_rows(key_rows("r", [])))) == []
-
-
-def test_numbers_are_of_the_first_bytes() -> None:
-    keys = [definition_key("r", "a.py", str(number)) for number in range(100)]
-    assert len(set(numbers_of(keys))) == 100
-    assert numbers_of(["A" * 11 + "xxxxx"]) == numbers_of(["A" * 11 + "yyyyy"]) == [0]
-    assert numbers_of([]) == []
+    assert list(unpack_owners(pack_rows(owner_rows("r", [("a.py", {})])))) == []
+    assert list(unpack_owners(pack_rows(owner_rows("r", [])))) == []
 
 
 def test_one_definition_may_be_listed_twice() -> None:

@@ -62,6 +62,17 @@ def test_streams_of_several_names_are_joined_by_themselves() -> None:
     ]
 
 
+@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("others", [(), ("b",), ("b", "b")])
+def test_a_stream_of_which_a_part_is_lost_is_an_error(lost: int, others: tuple[str, ...]) -> None:
+    """Not fewer rows; the next stream may begin with the part that is due."""
+    pieces = list(cut("r", "c", "a", bytes(2 * PIECE_BYTES + 1)))
+    following = [piece for name in others for piece in cut("r", "c", name, bytes(2 * PIECE_BYTES + 1), "k")]
+    del pieces[lost]
+    with pytest.raises(ValueError, match=r"in r: parts are missing around [123] of 3"):
+        list(joined([*pieces, *following[lost:]]))
+
+
 def test_rows_of_a_flat_table_are_pieces_that_can_be_read_one_by_one() -> None:
     rows = pa.record_batch({"number": range(2 * PIECE_ROWS + 1)})
     pieces = list(row_pieces("r", "0001", "edges", rows, "a.py"))

@@ -12,10 +12,10 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
-from codeanatomy.pipeline.key_collisions import unpack_keys
+from codeanatomy.pipeline.key_collisions import unpack_owners
 from codeanatomy.pipeline.pieces import (
     COUNTS,
-    KEYS,
+    KEY_OWNERS,
     PROGRAM,
     REDONE,
     ROWS,
@@ -92,7 +92,7 @@ def test_rows_do_not_depend_on_chunks(chunks: int, graph: list[Piece]) -> None:
 
 
 def test_keys_of_definitions_are_reported(graph: list[Piece]) -> None:
-    owners = [owner for piece in graph if piece.name == KEYS for owner in unpack_keys(piece.data)]
+    owners = [owner for piece in graph if piece.name == KEY_OWNERS for owner in unpack_owners(piece.data)]
     assert {owner.path for owner in owners} >= {"lib.py", "order.py"}
 
 

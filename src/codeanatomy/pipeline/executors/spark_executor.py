@@ -38,8 +38,8 @@ from codeanatomy.delta.read.predicate import And, InList, Or, Predicate, Term
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.file_view import INNER, TableReads
-from codeanatomy.pipeline.chunks import owner_column, rows_by_chunk
+from codeanatomy.file_view import INNER, TableReads, key_columns
+from codeanatomy.pipeline.chunks import rows_by_chunk
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.caching import cache_frame
 from codeanatomy.pipeline.executors.executor import (
@@ -57,7 +57,7 @@ from codeanatomy.pipeline.pieces import (
     COUNTS,
     DATA_FILE,
     DDL,
-    KEY_NUMBERS,
+    KEYS,
     MB,
     PIECE_BYTES,
     REDONE,
@@ -81,7 +81,7 @@ from codeanatomy.spark.session import clone_session
 # Bytes of pieces by name, of a task.
 SIZES = "sizes"
 # Pieces that come back to the driver with the job that makes them.
-SMALL = (COUNTS, DATA_FILE, REDONE, IMPACT, KEY_NUMBERS, SAMPLE, SIZES)
+SMALL = (COUNTS, DATA_FILE, REDONE, IMPACT, KEYS, SAMPLE, SIZES)
 # Batches that Spark passes to Python.
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
@@ -223,12 +223,8 @@ class SparkExecutor:
         repositories = InList.of(table.column("repo_id"), [each.repo_id for each in wanted])
         where = Predicate(table.name, And((repositories, Or(any_of) if len(any_of) > 1 else any_of[0])))
         stored = scan(store, first.table, run.pins[first.table], where=where).rows
-        keys = ("repo_id", "path", "index_id", "row_kind", owner_column(table))
-        columns = [
-            _column(name, first.reads.get(name, ()))
-            for name in table.column_names
-            if name in keys or name in first.reads
-        ]
+        read = {*key_columns(table.name), *first.reads}
+        columns = [_column(name, first.reads.get(name, ())) for name in table.column_names if name in read]
         counts = {each.repo_id: run.chunk_count(each.repo_id) for each in wanted}
 
         def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
