@@ -53,7 +53,7 @@ from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP
 from codeanatomy.graph.rows import file_rows as graph_rows
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.normalize.rules import file_rows as normalize_rows
-from codeanatomy.pipeline.executors.sorted_tables import in_order, sort_keys
+from codeanatomy.pipeline.executors.sorted_tables import in_order
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.second_pass import COPIES
 from codeanatomy.pipeline.sinks import Sink, TableFolder
@@ -284,7 +284,7 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
         batches = graph[of]
         if name in SORTED:
             clock.switch("files: sort")
-            batches = list(in_order(sort_keys(catalog.table(name)), batches))
+            batches = list(in_order(catalog.table(name).sort_keys, batches))
         write(clock, name, batches, work)
     clock.switch("")
     # All programs are decoded and solved.

@@ -48,7 +48,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.adopt import adopt_files, local_folder
 from codeanatomy.delta.write.commit import append
 from codeanatomy.pipeline.executors.executor import TableWrite
-from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_rows, sort_keys
+from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_rows
 from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
 from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
 from codeanatomy.pipeline.second_pass import COPIES, SAMPLED
@@ -98,7 +98,7 @@ def ordered_batches(lake: str, name: str) -> list[pa.RecordBatch]:
     table = catalog.table(name)
     rows = light_table(lake, name, table.column_names).cast(arrow_schema(table))
     by_file = ["path"] if name == "cpg_edges" else [table.owner or "repo_id"]
-    keys = list(dict.fromkeys(("repo_id", *by_file, *sort_keys(table))))
+    keys = list(dict.fromkeys(("repo_id", *by_file, *table.sort_keys)))
     if any(pa.types.is_nested(field.type) for field in rows.schema):
         # One by one: a column of all files together may be too long for one array.
         single = [batch.slice(at, 1) for batch in rows.to_batches() for at in range(batch.num_rows)]

@@ -24,7 +24,6 @@ from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
     range_keys,
     sample_rows,
-    sort_keys,
     split_rows,
     write_ranges,
     write_sorted,
@@ -73,7 +72,7 @@ def ordered(table: Table, rows: Sequence[Row]) -> list[Row]:
     """As Spark orders them: null first, text by its bytes."""
 
     def key(row: Row) -> list[tuple[bool, Any]]:
-        cells = (row[name] for name in sort_keys(table))
+        cells = (row[name] for name in table.sort_keys)
         return [(cell is not None, cell.encode() if isinstance(cell, str) else cell or 0) for cell in cells]
 
     return sorted(rows, key=key)
@@ -121,7 +120,7 @@ def test_rows_are_sorted_over_all_files(spark: SparkSession, tmp_path: Path, fil
     keys = samples(BY_DST, all_rows(made), 5)
     found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, keys)
     parts = [read(tmp_path, BY_DST, file) for file in found]
-    parts.sort(key=lambda part: [part[0][name] for name in sort_keys(BY_DST)])
+    parts.sort(key=lambda part: [part[0][name] for name in BY_DST.sort_keys])
     # In each file and from file to file, although one node is where most edges lead to.
     assert [row for part in parts for row in part] == ordered(BY_DST, all_rows(made))
     assert len(parts) == files
@@ -155,7 +154,7 @@ def test_partitions_are_sorted_each(spark: SparkSession, tmp_path: Path) -> None
     found = write_ranges(streams, PROPS, str(tmp_path), 3, 2, samples(PROPS, rows, 7))
     assert {file.partition["entity_kind"] for file in found} == {"node", "edge"}
     parts = [read(tmp_path, PROPS, file) for file in found]
-    key = sort_keys(PROPS)
+    key = PROPS.sort_keys
     parts.sort(key=lambda part: [part[0][name].encode() for name in key])
     assert [row for part in parts for row in part] == ordered(PROPS, rows)
 

@@ -266,6 +266,11 @@ class Table(Struct, frozen=True, omit_defaults=True):
         return tuple(dict.fromkeys((*self.write.partition_by, *self.write.zorder_by)))
 
     @property
+    def sort_keys(self) -> tuple[str, ...]:
+        """Columns that order all rows: those of the sort order, then the primary key for ties."""
+        return tuple(dict.fromkeys((*self.ordering, *self.primary_key)))
+
+    @property
     def z_order(self) -> tuple[str, ...]:
         """Columns that maintenance sorts or Z-orders a partition by; empty if it does not."""
         chosen = self.upkeep.z_order_cols or self.write.zorder_by

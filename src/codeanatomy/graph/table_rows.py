@@ -166,8 +166,7 @@ def no_rows(name: str) -> pa.RecordBatch:
 @cache
 def sort_keys(name: str) -> tuple[str, ...]:
     """Return the columns that order the rows of a table."""
-    table = catalog.table(name)
-    return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
+    return catalog.table(name).sort_keys
 
 
 def sort_order(keys: Mapping[str, pa.Array]) -> pa.Array:

@@ -5,14 +5,14 @@ first_pass      pass one: extract, normalize and compile a file where it is read
 solve           solves repositories and emits the relations of their files
 second_pass     pass two: graph rows, and rows that belong to no single file
 pieces          what goes from one pass to the next, in pieces of a few megabytes
-chunks          files that are worked on together, by their ids
+chunks          files that are worked on together, by their ids; rows by file
 sinks           rows of a task: written to data files, or passed on
 commits         commits of tables: of whole repositories, or of files
-context         the state of a run that every pass reads and adds to
+context         the state of a run, and of its refreshes, that every pass reads and adds to
 stored_rows     rows of pinned tables by file, without Spark
 tool_rows       rows of tools, compared with the stored ones
 tools           which repositories the type checker and the SCIP indexer run on
-refreshes       the state of a repository that is refreshed
+refreshes       what a refresh redoes beside the files that were edited
 impact          why a file that was not edited is redone
 key_collisions  definitions that share a key, refused before rows are committed
 executors       the engines that run the passes: Spark, and local processes

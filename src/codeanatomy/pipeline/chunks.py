@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codeanatomy import catalog
+from codeanatomy.arrow import decode_texts
 from codeanatomy.catalog.spec import Table
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import PREFIXES, file_id
@@ -69,3 +70,18 @@ def rows_by_chunk(name: str, rows: pa.RecordBatch, chunks: int) -> Iterator[tupl
     present = pc.unique(own).to_pylist()
     for chunk in present:
         yield chunk, rows if len(present) == 1 else rows.filter(pc.equal(own, chunk))
+
+
+def rows_by_owner(rows: pa.Table, column: str) -> dict[str | None, pa.Table]:
+    """Group rows by the file that owns them; None for rows of no file."""
+    if not rows.num_rows:
+        return {}
+    keys = decode_texts(rows.column(column).combine_chunks())
+    order = pc.sort_indices(keys)
+    ordered, runs = rows.take(order), pc.run_end_encode(keys.take(order))
+    groups: dict[str | None, pa.Table] = {}
+    start = 0
+    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        groups[value] = ordered.slice(start, end - start)
+        start = end
+    return groups

@@ -23,11 +23,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct, json
 
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
+from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import STORED, Piece, Pieces, batches_of
 from codeanatomy.plan.changes import Impact
@@ -104,13 +104,8 @@ def edited_first(impact: Iterable[Impact]) -> tuple[Impact, ...]:
 def _by_file(batches: Sequence[pa.RecordBatch], files: Collection[str]) -> dict[str, pa.Table]:
     if not batches or not files:
         return {}
-    rows = pa.Table.from_batches(batches)
-    owners = rows.column("owner_file_id")
-    return {
-        file_id: rows.filter(pc.equal(owners, file_id))
-        for file_id in pc.unique(owners).to_pylist()
-        if file_id in files
-    }
+    by_file = rows_by_owner(pa.Table.from_batches(batches), "owner_file_id")
+    return {file_id: rows for file_id, rows in by_file.items() if file_id and file_id in files}
 
 
 def _targets(rows: pa.Table | None) -> Targets:

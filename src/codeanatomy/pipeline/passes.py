@@ -291,20 +291,18 @@ class Passes:
 
     def _commit_extracted(self, fresh: Held) -> None:
         run, refresh = self.run, self.refresh
+        extracted = self._from_tasks(EXTRACTED, [fresh], None if refresh is None else refresh.changed)
         made = self._written([fresh], {FAILURES: ROWS + FAILURES}, constants={"run_id": run.run_id})
         failures = structs.replace(made[FAILURES], is_added=True)
         if refresh is None:
-            redone = self._from_tasks(EXTRACTED, [fresh])
-            redone |= self._written([fresh], TOOL_PIECES)
+            tools = self._written([fresh], TOOL_PIECES)
         else:
-            redone = self._from_tasks(EXTRACTED, [fresh], refresh.changed) | self._differing_tool_rows(
-                refresh
-            )
+            tools = self._differing_tool_rows(refresh)
             rows = batches_of(self.executor.collect(fresh, ROWS + FAILURES)).get(ROWS + FAILURES, [])
             kept = keep_failures(run, refresh, rows)
             failures = structs.replace(failures, files=[*failures.files, *kept])
         with run.timed("extract_commit"):
-            self._commit(EXTRACT, {**redone, FAILURES: failures})
+            self._commit(EXTRACT, {**extracted, **tools, FAILURES: failures})
             if refresh is not None:
                 read_change_feeds(run, refresh, EXTRACT, FILES, *TOOL_TABLES)
         for repo_id in self._busy[EXTRACT]:

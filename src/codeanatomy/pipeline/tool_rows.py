@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import Struct, msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.chunks import owner_column
+from codeanatomy.pipeline.chunks import owner_column, rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, Pieces, batches_of, wide_pieces
 from codeanatomy.pipeline.second_pass import are_same
@@ -79,21 +78,6 @@ def _differing(name: str, now: pa.Table, before: pa.Table) -> tuple[list[str], b
     rows = [of_now[owner] for owner in sorted(differing, key=str) if owner in of_now]
     files = sorted(owner for owner in differing if owner is not None)
     return files, None in differing, pa.concat_tables([nothing, *rows])
-
-
-def rows_by_owner(rows: pa.Table, column: str) -> dict[str | None, pa.Table]:
-    """Group rows by the file that owns them; None for rows of no file."""
-    if not rows.num_rows:
-        return {}
-    keys = rows.column(column).combine_chunks()
-    order = pc.sort_indices(keys)
-    ordered, runs = rows.take(order), pc.run_end_encode(keys.take(order))
-    groups: dict[str | None, pa.Table] = {}
-    start = 0
-    for value, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        groups[value] = ordered.slice(start, end - start)
-        start = end
-    return groups
 
 
 def _missing(repo_id: str, rows: pa.Table) -> set[str]:

@@ -41,7 +41,7 @@ WRITE_BY_SOURCE_FILE = """
     import pyarrow as pa
 
     from codeanatomy.pipeline.executors import local_executor
-    from codeanatomy.pipeline.tool_rows import rows_by_owner
+    from codeanatomy.pipeline.chunks import rows_by_owner
 
     write_in_order = local_executor.write_in_order
 

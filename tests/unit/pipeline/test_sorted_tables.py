@@ -15,7 +15,6 @@ from codeanatomy.pipeline.executors.sorted_tables import (
     range_keys,
     range_numbers,
     sample_rows,
-    sort_keys,
 )
 
 TABLE = catalog.table("cpg_edges_by_dst")
@@ -31,7 +30,7 @@ def edges(count: int) -> pa.RecordBatch:
 
 
 def test_the_order_is_that_of_the_table_and_then_its_key() -> None:
-    keys = sort_keys(TABLE)
+    keys = TABLE.sort_keys
     assert keys[: len(TABLE.ordering)] == tuple(TABLE.ordering)
     assert set(TABLE.primary_key) <= set(keys)
     assert len(set(keys)) == len(keys)

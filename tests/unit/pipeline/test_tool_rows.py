@@ -12,9 +12,10 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.node_ids import file_id
+from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, batches_of, row_pieces
-from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome, rows_by_owner
+from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 
 A, B = (file_id("r", path) for path in ("a.py", "b.py"))
 ABSENT = file_id("r", "absent.py")

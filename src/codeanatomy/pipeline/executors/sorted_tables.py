@@ -84,7 +84,7 @@ def write_ranges(
     is_copy: bool = False,
 ) -> list[DataFile]:
     """Write at most `files` files of `ranges` ranges each."""
-    keys = sort_keys(table)
+    keys = table.sort_keys
     cuts = choose_cuts(samples, table, files * ranges) if files * ranges > 1 else []
     if cuts:
         pieces = split(streams, range_keys(table, samples.column_names), cuts, files)
@@ -120,13 +120,8 @@ def complete_rows(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> Batch
 
 def write_in_order(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
     """Write rows that fit into memory as data files in the table's order."""
-    ordered = in_order(sort_keys(write.table), complete_rows(write, batches))
+    ordered = in_order(write.table.sort_keys, complete_rows(write, batches))
     return write_files(write.folder, write.table, ordered, is_copy=write.is_copy)
-
-
-def sort_keys(table: Table) -> tuple[str, ...]:
-    """Return the sort columns: the table's order, then its primary key for ties."""
-    return tuple(dict.fromkeys((*table.ordering, *table.primary_key)))
 
 
 def range_keys(table: Table, known: Collection[str]) -> tuple[str, ...]:
