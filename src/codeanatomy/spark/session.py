@@ -23,7 +23,7 @@ from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, cast
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -88,6 +88,7 @@ def close_session(spark: SparkSession) -> None:
 def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
     """Start the JVM and the session; keep the JVM's output for the error message."""
     quiet = profile.log_level == "off"
+    logging.getLogger().addFilter(_is_no_cut_call)
     with TemporaryFile("w+", errors="replace") as output:
         try:
             # The launcher's module warning cannot be switched off, so the output is redirected.
@@ -97,9 +98,8 @@ def _launch(profile: RuntimeProfile, conf: SparkConf) -> SparkSession:
                 gateway = SparkContext._gateway or launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
             context = SparkContext(conf=conf, gateway=gateway)
             ignore_cut_connections(context._accumulatorServer)
-            logging.getLogger().addFilter(_is_no_cut_call)
             return SparkSession(context)
-        except (PySparkException, Py4JJavaError, RuntimeError, OSError) as problem:
+        except (PySparkException, Py4JError, RuntimeError, OSError) as problem:
             output.seek(0)
             lines = [line.strip() for line in (*output, *str(problem).splitlines()) if line.strip()]
             errors = [line for line in lines if "Exception" in line or "rror" in line]
