@@ -285,10 +285,9 @@ def refuse_engine(engine: EngineChoice, lake: str, tables: Sequence[Table], unti
     """Raise UsageError if local processes are requested and cannot build a lake; nothing is read of it."""
     obstacle = _local_obstacle(lake, tables, steps_of(tables, until))
     if engine == "local" and obstacle is not None:
+        serve = "local processes serve local folders only; " if SCHEME.match(lake) else ""
         raise UsageError(
-            f"--engine local cannot build {lake}: {obstacle}",
-            "local processes serve local folders and tables without such features only; use --engine spark"
-            " (or auto)",
+            f"--engine local cannot build {lake}: {obstacle}", f"{serve}use --engine spark (or auto)"
         )
 
 
