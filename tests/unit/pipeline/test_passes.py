@@ -200,3 +200,29 @@ def test_step_by_step(lakes: Lakes, tmp_path: Path) -> None:
         # Relate adds to a table of normalize, which is done again with it.
         assert ran == (["normalize", "relate"] if until == "relate" else [until])
     expect_equal(lake, lakes.before)
+
+
+def test_a_step_is_finished_when_all_groups_have_done_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Repositories that are refreshed are worked on one after the other."""
+    sources, lake = {name: tmp_path / name for name in ("one", "two")}, tmp_path / "lake"
+    for source in sources.values():
+        write_tree(source, {"a.py": b"x = 1\n"})
+    clean_lake(lake, sources)
+    for source in sources.values():
+        write_tree(source, {"a.py": b"x = 2\n"})
+    real, begun = Passes._extract, []
+
+    def stopped(passes: Passes, *more: Any) -> Any:
+        begun.append(passes.repositories)
+        if len(begun) == len(sources):
+            raise KeyboardInterrupt
+        return real(passes, *more)
+
+    monkeypatch.setattr(Passes, "_extract", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        refreshed(lake, sources)
+    assert begun == [("one",), ("two",)]
+    last = max(read_manifest(str(lake)), key=lambda row: row.finished_at)
+    assert last.error == "stopped by the user in step extract"
