@@ -18,13 +18,15 @@ help: ## list the targets
 setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwards .venv/bin/codeanatomy is the command
 	$(say) 'ready: $(BIN)/codeanatomy'
 
+# Two processes take about as long as each other: tests with the Spark session, and what is done beside them.
+BESIDE_SPARK := tests/unit/maintain
 # Processes that tests start import compiled modules, also where the environment says not to write them.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -rfEs -m 'not system' --durations=15
 
 test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 	$(say) 'tests: those that share a Spark session and, beside them, the others'
-	@mkdir -p build; $(PYTEST) --session without -p no:cacheprovider >build/without.log 2>&1 & others=$$!; \
-	{ $(PYTEST) --session with tests/spark 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
+	@mkdir -p build; $(PYTEST) -p no:cacheprovider $(addprefix --ignore=,tests/spark $(BESIDE_SPARK)) >build/without.log 2>&1 & others=$$!; \
+	{ $(PYTEST) tests/spark $(BESIDE_SPARK) 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
 	wait $$others; others=$$?; cat build/without.log; printf '==> %s\n' 'both parts'; \
 	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
 	exit $$(($$(cat build/with.code) + others))

@@ -31,8 +31,6 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # Sources that tests read; some of them have the names of tests.
 collect_ignore = ["cases"]
 SYSTEM = Path(__file__).parent / "system"
-# Tests with the Spark session are here: of others, `make test` does not look for them.
-SPARK = Path(__file__).parent / "spark"
 
 
 # A process that a shell starts in the background ignores SIGINT; tests interrupt runs.
@@ -45,30 +43,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the goldens of tests/cases/golden and tests/cases/plans anew",
     )
-    parser.addoption(
-        "--session",
-        choices=("with", "without"),
-        help="only the tests that share the Spark session, or the others",
-    )
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of tests/system, and select the tests with or without the Spark session."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of tests/system."""
     for item in items:
         if SYSTEM in item.path.parents:
             item.add_marker(pytest.mark.system)
-    part = config.getoption("--session")
-    if part is not None:
-        shared = [
-            "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("session") is not None
-            for item in items
-        ]
-        for item in (item for item, uses in zip(items, shared, strict=True) if uses):
-            if item.get_closest_marker("system") is None and SPARK not in item.path.parents:
-                raise pytest.UsageError(f"{item.nodeid} uses the Spark session: move it to tests/spark")
-        left_out = [item for item, uses in zip(items, shared, strict=True) if uses != (part == "with")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item, uses in zip(items, shared, strict=True) if uses == (part == "with")]
 
 
 @pytest.fixture(scope="session")

@@ -22,8 +22,9 @@ from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHe
 from codeanatomy.pipeline.pieces import Pieces
 from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
 from codeanatomy.query.checks.compare import compare_lakes
+from support.light_builds import clean_lake
 from support.spark_builds import built
-from support.two_repositories import apart_lake, built_lake, copied_lake, put
+from support.two_repositories import put
 
 STAGED = ("tables.relations_v1.cache=delta_staging", "refresh.max_share=0")
 
@@ -103,9 +104,7 @@ def test_memory_is_let_go_by_a_pass_that_fails(
     assert not persisted(spark)
 
 
-def test_every_policy_makes_the_same_rows(
-    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_every_policy_makes_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a step has several frames, each of which is staged by itself."""
     named = {"a": put(tmp_path, "a"), "b": put(tmp_path, "b")}
     policies = {"ast_files_v1": "none", "relations_v1": "delta_staging", "cpg_edges": "delta_staging"}
@@ -120,18 +119,19 @@ def test_every_policy_makes_the_same_rows(
     ]
     assert len({use["location"] for use in found}) == 3
     assert not list((tmp_path / "lake").glob("staging/*"))
-    compared = compare_lakes(str(tmp_path / "lake"), str(built_lake(spark, tmp_path_factory, 0)))
+    clean_lake(tmp_path / "clean", named)
+    compared = compare_lakes(str(tmp_path / "lake"), str(tmp_path / "clean"))
     assert not compared.tables, compared.differences[:3]
 
 
 def test_what_a_failed_run_has_staged_is_not_computed_again(
-    spark: SparkSession,
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = copied_lake(tmp_path, apart_lake(spark, tmp_path_factory))
-    named = {"b": put(tmp_path, "b")}
+    lake = tmp_path / "lake"
+    for name in ("a", "b"):
+        # No data file has rows of both.
+        clean_lake(lake, {name: put(tmp_path, name)})
+    named = {"b": tmp_path / "b"}
     (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
     adopt = commits.adopt_files
     with monkeypatch.context() as patched:

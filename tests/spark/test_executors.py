@@ -34,6 +34,7 @@ from support import two_repositories
 from support.edits import Tree, repository, script, write_tree
 from support.folders import write_sources
 from support.light_builds import clean_lake, order, refreshed
+from support.marks import quick
 from support.spark_builds import rows
 from support.typed_program import PROGRAM
 
@@ -129,7 +130,7 @@ def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Run, "chunk_count", lambda run, repo_id: 40)
 
 
-@pytest.mark.parametrize("partitions", [1, pytest.param(2, marks=pytest.mark.system), 7])
+@pytest.mark.parametrize("partitions", quick([1, 2, 7], 2))
 def test_the_number_of_tasks_does_not_matter(
     spark: SparkSession,
     sources: dict[str, Path],

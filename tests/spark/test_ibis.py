@@ -26,7 +26,7 @@ def light(ask_lake: Path) -> Lake:
     return Lake.open(str(ask_lake))
 
 
-@pytest.fixture(scope="module", params=["duckdb", pytest.param("pyspark", marks=pytest.mark.session)])
+@pytest.fixture(scope="module", params=["duckdb", "pyspark"])
 def lane(request: pytest.FixtureRequest, light: Lake, ask_lake: Path) -> IbisViews:
     if request.param == "duckdb":
         return light.ibis()

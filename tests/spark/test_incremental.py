@@ -52,8 +52,11 @@ def assert_clean(lake: Path, folder: Path, sources: dict[str, Path]) -> None:
     assert not verify(str(lake)).findings
 
 
-def test_spark_and_one_process_make_the_same_rows(base: Path, tmp_path: Path) -> None:
-    lake, sources = copied(base, tmp_path)
+def test_spark_and_one_process_make_the_same_rows(
+    spark: SparkSession, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lake = two_repositories.built_lake(spark, tmp_path_factory, 1)
+    sources = {"a": two_repositories.put(tmp_path, "a", 1), "b": two_repositories.put(tmp_path, "b")}
     assert_clean(lake, tmp_path, sources)
 
 

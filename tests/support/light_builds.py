@@ -69,19 +69,23 @@ class SameProcess(Worker):
 
 
 KEPT = Kept()
+# By the code that they have run.
+OTHERS: dict[str, Kept] = {}
 atexit.register(Worker.stop, KEPT)
 
 
 @contextmanager
 def worker_code(code: str) -> Iterator[None]:
-    """Run code in the worker process of the builds in this block: it may replace functions there."""
-    worker = Kept()
-    try:
-        worker.call(exec, dedent(code), {})
-        with patch(f"{__name__}.KEPT", worker):
-            yield
-    finally:
-        Worker.stop(worker)
+    """Run code in the worker process of the builds in this block: it may replace functions there.
+
+    The process is kept for other blocks with the same code.
+    """
+    if code not in OTHERS:
+        OTHERS[code] = Kept()
+        atexit.register(Worker.stop, OTHERS[code])
+        OTHERS[code].call(exec, dedent(code), {})
+    with patch(f"{__name__}.KEPT", OTHERS[code]):
+        yield
 
 
 def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from codeanatomy.sources.listing import Entry, Listing
 from support import scip_tool
 from support.archives import stored, tar_bytes, zip_bytes
 from support.folders import TESTS, write_sources
+from support.marks import quick
 
 Rows = dict[str, list[dict[str, Any]]]
 OPTIONS = ExtractOptions()
@@ -141,14 +142,16 @@ def test_a_task_does_not_depend_on_the_folder_or_the_environment_of_its_process(
 # Rows
 
 
-def test_archives_have_the_rows_of_their_folder(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pack", "name"), quick([(tar_bytes, "r.tar"), (zip_bytes, "r.zip")], 0))
+def test_an_archive_has_the_rows_of_its_folder(
+    pack: Callable[[Iterable[tuple[str, bytes]]], bytes], name: str, source: Path, tmp_path: Path
+) -> None:
     rows = rows_of(task_of(source, types=True))
     assert {row["path"] for row in rows[TYPES]} == {"pkg/__init__.py", "pkg/mod.py"}
     (call,) = rows[TYPES][1]["call_targets"]
     assert (call["target_name"], call["target_path"]) == ("pkg.mod.f", "pkg/mod.py")
     members = [(name, text.encode()) for name, text in SOURCES.items()]
-    assert rows_of(task_of(stored(tmp_path, zip_bytes(members), "r.zip"), types=True)) == rows
-    assert rows_of(task_of(stored(tmp_path, tar_bytes(members), "r.tar"), types=True)) == rows
+    assert rows_of(task_of(stored(tmp_path, pack(members), name), types=True)) == rows
 
 
 def test_an_index_is_made(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,8 +47,8 @@ def sources(work: Path) -> dict[str, Path]:
     "settings",
     [
         ("refresh.processes=2",),
-        ("refresh.processes=2", "extract.partitions=2"),
-        ("refresh.processes=1", "extract.partitions=7"),
+        pytest.param(("refresh.processes=2", "extract.partitions=2"), marks=pytest.mark.system),
+        pytest.param(("refresh.processes=1", "extract.partitions=7"), marks=pytest.mark.system),
         ("refresh.processes=3", "extract.partitions=7"),
     ],
     ids=" ".join,
