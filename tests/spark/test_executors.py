@@ -17,7 +17,6 @@ from pyspark.sql import Column, SparkSession
 from codeanatomy import catalog
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence, SymbolInformation
 from codeanatomy.extract.scip_index import SCIP
-from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors import spark_executor
@@ -36,7 +35,6 @@ from support.folders import write_sources
 from support.light_builds import clean_lake, order, refreshed
 from support.marks import quick
 from support.spark_builds import rows
-from support.typed_program import PROGRAM
 
 STEPS = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # The larger repository is not the first by name.
@@ -274,17 +272,6 @@ def test_rows_longer_than_a_piece(spark: SparkSession, tmp_path: Path) -> None:
     (row,) = [each for each in rows(tmp_path / "spark", SCIP) if each["row_kind"] == "document"]
     is_whole = row["symbols"][0]["documentation"] == [text]
     assert is_whole
-
-
-def test_tools_run_beside_pass_one(spark: SparkSession, tmp_path: Path) -> None:
-    sources = {"shop": write_sources(tmp_path / "shop", PROGRAM), "a": two_repositories.put(tmp_path, "a")}
-    clean_lake(tmp_path / "local", sources, types="auto")
-    by_spark(spark, tmp_path / "spark", sources, types="auto")
-    assert_equal_rows(tmp_path / "spark", tmp_path / "local")
-    assert {row.repo_id: row.row_counts.get(TYPES, 0) for row in newest(tmp_path / "spark")} == {
-        "shop": len(PROGRAM),
-        "a": 5,
-    }
 
 
 def test_the_largest_repository_is_first(
