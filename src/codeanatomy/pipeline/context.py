@@ -201,8 +201,9 @@ class Run:
         return chunk_count(len(self.listed.listings[repo_id].entries), self.repository_bytes[repo_id])
 
     def files_of(self, step: str) -> int:
-        """Return the number of files of the repositories that a step works on."""
-        return sum(len(self.listed.listings[repo_id].entries) for repo_id in self.plan.step(step).busy)
+        """Return the number of files that are read of the repositories that a step works on."""
+        listings = [self.listed.listings[repo_id] for repo_id in self.plan.step(step).busy]
+        return sum(entry.skipped_reason is None for listing in listings for entry in listing.entries)
 
     @cached_property
     def repository_bytes(self) -> dict[str, int]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from codeanatomy.errors import NeedsSpark
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.pipeline.executors import local_process
 from codeanatomy.pipeline.executors.executor import Group, TableWrite, groups_of, piece_order
 from codeanatomy.pipeline.executors.local_executor import HELD, LocalExecutor
-from codeanatomy.pipeline.pieces import Piece, cut
+from codeanatomy.pipeline.executors.local_process import Worker, count_finished
+from codeanatomy.pipeline.pieces import Piece, counts_piece, cut
 from codeanatomy.query.checks.compare import compare_lakes
 from support.edits import GARBAGE, write_tree
 from support.light_builds import SameProcess, clean_lake
@@ -76,7 +80,7 @@ def joined_letters(groups: Iterator[Group]) -> Iterator[Piece]:
 
 @pytest.fixture
 def executor() -> LocalExecutor:
-    run: Any = SimpleNamespace(progress=SimpleNamespace(update=lambda *_, **__: None))
+    run: Any = SimpleNamespace(progress=SimpleNamespace(update=lambda *_, **__: None), files_of=lambda _: 0)
     return LocalExecutor(run, SameProcess(), processes=1)
 
 
@@ -94,6 +98,48 @@ def test_pieces_are_grouped_named_and_released(executor: LocalExecutor) -> None:
     assert not HELD
     # Twice is as good as once.
     executor.release()
+
+
+def test_files_are_counted_while_the_worker_runs() -> None:
+    with Worker() as worker:
+        assert worker.finished == (0, 0)
+        worker.call(count_finished, 3, 1)
+        worker.call(count_finished, 4, 0)
+        assert worker.finished == (7, 1)
+    assert worker.finished == (7, 1), "also while it is stopped"
+
+
+def finished(encoded: bytes) -> Iterator[Piece]:
+    """A task: the byte is the number of its files, of which one has failed."""
+    yield counts_piece({"r": {"repo_files_v1": encoded[0], FAILURES: 1}})
+
+
+def finished_group(groups: Iterator[Group]) -> Iterator[Piece]:
+    for group in groups:
+        yield counts_piece({group.repo_id: {"graph_files": 2}})
+
+
+def test_files_of_all_calls_of_a_step_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[tuple[str, str]] = []
+
+    def update(step: str, text: str, *, last: bool = False) -> None:
+        reports.append((step, f"{text}!" if last else text))
+
+    with TemporaryFile() as counts:
+        worker = SameProcess()
+        worker._counts = counts.fileno()
+        monkeypatch.setattr(local_process, "COUNTS_FILE", [counts.fileno()])
+        run: Any = SimpleNamespace(progress=SimpleNamespace(update=update), files_of=lambda _: 2)
+        executor = LocalExecutor(run, worker, processes=1)
+        executor.map_tasks("extract", [b"\1", b"\2"], finished, 3)
+        held = executor.map_tasks("extract", [b"\3"], finished, 3)
+        executor.map_groups("graph", [held], ("counts",), "chunk", finished_group)
+        executor.map_groups("graph", [held], ("nothing",), "chunk", finished_group)
+    assert [text for _, text in reports if text.endswith("!")] == [
+        "3/3 files, 2 failures!",
+        "6/6 files, 3 failures!",
+        "2/2 files!",
+    ]
 
 
 def test_groups_of_pieces() -> None:

@@ -17,19 +17,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import TableReads
-from codeanatomy.pipeline.pieces import Piece, Pieces
+from codeanatomy.pipeline.pieces import COUNTS, Counts, Piece, Pieces
 
 # Pieces that an executor holds: a frame, or a list in another process.
 Held: TypeAlias = Any
 # What pieces are grouped by: files that are worked on together, or a whole repository.
 GroupBy: TypeAlias = Literal["chunk", "repo_id"]
+# Counters that grow by one for each file, in one pass or another.
+COUNTED = ("repo_files_v1", "relate_programs_v1", "graph_files")
 
 
 class Group(NamedTuple):
@@ -98,6 +101,23 @@ class Executor(Protocol):
 
     def release(self) -> None:
         """Free all that is held."""
+
+
+def finished_files(piece: Piece) -> tuple[int, int]:
+    """Return how many files a piece reports as finished, and their failures."""
+    counts = list(json.decode(piece.data, type=Counts).values()) if piece.name == COUNTS else []
+    files = sum(max(each.get(name, 0) for name in COUNTED) for each in counts)
+    return files, sum(each.get(FAILURES, 0) for each in counts)
+
+
+def progress_text(files: int, failures: int, total: int) -> str:
+    """Describe the progress of a step.
+
+    >>> progress_text(1_204, 31, 1_790)
+    '1,204/1,790 files, 31 failures'
+    """
+    done = f"{min(files, total):,}/{total:,} files"
+    return f"{done}, {failures:,} failures" if failures else done
 
 
 def groups_of(pieces: Iterable[Piece], by: GroupBy) -> Iterator[Group]:

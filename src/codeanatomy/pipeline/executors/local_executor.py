@@ -11,6 +11,7 @@ for builds that are small (`plan.run_plan.choose_engine`). Tests: `tests/unit/pi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from uuid import uuid4
 
@@ -29,14 +30,17 @@ from codeanatomy.pipeline.executors.executor import (
     StoredRows,
     TableWrite,
     TaskWork,
+    finished_files,
     groups_of,
     piece_order,
+    progress_text,
 )
-from codeanatomy.pipeline.executors.local_process import Worker
+from codeanatomy.pipeline.executors.local_process import Worker, count_finished
 from codeanatomy.pipeline.executors.processes import map_in_forks
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.pieces import Piece, cut
+from codeanatomy.pipeline.pieces import COUNTS, Piece, Pieces, cut
 from codeanatomy.pipeline.stored_rows import read_stored
+from codeanatomy.progress import run_with_progress
 
 LocalHeld = int
 # In the worker process: the pieces that are held.
@@ -51,12 +55,16 @@ class LocalExecutor:
         self._worker = worker
         self._processes = processes
         self._numbers = count()
+        # By step: files of its calls so far, and those that they have finished, with failures.
+        self._totals: dict[str, int] = {}
+        self._finished: dict[str, tuple[int, int]] = {}
 
     def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> LocalHeld:
         """Run `work` on each task."""
         held = next(self._numbers)
-        self._worker.call(hold_tasks, held, tasks, work, self._processes)
-        self._run.progress.update(step, f"{total:,}/{total:,} files", last=True)
+        self._totals[step] = self._totals.get(step, 0) + total
+        call = partial(self._worker.call, hold_tasks, held, tasks, work, self._processes)
+        self._report(step, call)
         return held
 
     def map_groups(
@@ -64,8 +72,27 @@ class LocalExecutor:
     ) -> LocalHeld:
         """Run `work` on groups of pieces of some names."""
         made = next(self._numbers)
-        self._worker.call(hold_groups, made, held, names, by, work, self._processes)
+        self._totals.setdefault(step, self._run.files_of(step))
+        call = partial(self._worker.call, hold_groups, made, held, names, by, work, self._processes)
+        self._report(step, call)
         return made
+
+    def _report(self, step: str, work: Callable[[], None]) -> None:
+        """Do work in the worker process, and report the finished files of all calls of the step."""
+        is_later = step in self._finished
+        earlier, before = self._finished.get(step, (0, 0)), self._worker.finished
+
+        def report(*, last: bool = False) -> None:
+            now = self._worker.finished
+            if is_later and now == before:
+                # It works on groups of no file, such as rows that are merged.
+                return
+            files, failures = (each + new - old for each, new, old in zip(earlier, now, before, strict=True))
+            self._finished[step] = files, failures
+            self._run.progress.update(step, progress_text(files, failures, self._totals[step]), last=last)
+
+        run_with_progress(work, report)
+        report(last=True)
 
     def stored(self, rows: Sequence[StoredRows]) -> LocalHeld:
         """Read rows of pinned tables as pieces."""
@@ -121,7 +148,7 @@ def pieces_named(held: LocalHeld, names: Collection[str]) -> list[Piece]:
 
 def hold_tasks(held: LocalHeld, tasks: Sequence[bytes], work: TaskWork, processes: int) -> None:
     """Run tasks, in forks if there are several, and keep their pieces."""
-    hold(held, _mapped(lambda number: list(work(tasks[number])), len(tasks), processes))
+    hold(held, _mapped(lambda number: work(tasks[number]), len(tasks), processes))
 
 
 def hold_groups(
@@ -136,11 +163,19 @@ def hold_groups(
     pieces = sorted((piece for each in held for piece in pieces_named(each, names)), key=piece_order)
     groups = [Group(repo_id, chunk, list(members)) for repo_id, chunk, members in groups_of(pieces, by)]
     shares = _shares(groups, processes) if by == "chunk" else [[group] for group in _largest_first(groups)]
-    hold(made, _mapped(lambda number: list(work(iter(shares[number]))), len(shares), processes))
+    hold(made, _mapped(lambda number: work(iter(shares[number])), len(shares), processes))
 
 
-def _mapped(work: Callable[[int], list[Piece]], number: int, processes: int) -> list[Piece]:
-    return [piece for made in map_in_forks(work, number, processes, fewest=1) for piece in made]
+def _mapped(work: Callable[[int], Pieces], number: int, processes: int) -> list[Piece]:
+    def counted(each: int) -> list[Piece]:
+        made = []
+        for piece in work(each):
+            made.append(piece)
+            if piece.name == COUNTS:
+                count_finished(*finished_files(piece))
+        return made
+
+    return [piece for made in map_in_forks(counted, number, processes, fewest=1) for piece in made]
 
 
 def _size(group: Group) -> int:

@@ -5,7 +5,8 @@
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and
-whatever has to fork does it there (`pipeline.executors.processes`).
+whatever has to fork does it there (`pipeline.executors.processes`). While a call runs, finished files are
+counted in a file that both processes have open.
 
 Tests: `tests/unit/pipeline/test_local_process.py`.
 """
@@ -15,17 +16,25 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import mkstemp
 from threading import Lock
 from typing import IO, Any, ParamSpec, Self, TypeVar, cast
+from weakref import finalize
 
 from codeanatomy.errors import StepFailed
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
+# An entry of the file of counts: files and failures.
+ENTRY = struct.Struct("=II")
+# In the worker process: descriptor of the file of counts.
+COUNTS_FILE: list[int] = []
 
 
 class Raised:
@@ -44,6 +53,8 @@ class Worker:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        # Descriptor of the file of counts.
+        self._counts: int | None = None
         self._starting = Lock()
         self._calling = Lock()
 
@@ -57,11 +68,13 @@ class Worker:
         """Start it, if it is not there: while it imports, others can do something else."""
         with self._starting:
             if self._process is None:
+                counts = self._open_counts()
                 # Not from the folder of the command, where an analysed file may have the name of a module.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", __name__],
+                    [sys.executable, "-P", "-m", __name__, str(counts)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
+                    pass_fds=(counts,),
                     start_new_session=True,
                 )
             return self._process
@@ -70,6 +83,23 @@ class Worker:
     def is_running(self) -> bool:
         """Whether the process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
+
+    def _open_counts(self) -> int:
+        if self._counts is None:
+            self._counts, path = mkstemp()
+            Path(path).unlink()
+            # Not by `stop`: it may be read at that moment.
+            finalize(self, os.close, self._counts)
+        return self._counts
+
+    @property
+    def finished(self) -> tuple[int, int]:
+        """Files that all calls so far have finished, and their failures."""
+        if self._counts is None:
+            return 0, 0
+        data = os.pread(self._counts, os.fstat(self._counts).st_size, 0)
+        entries = list(ENTRY.iter_unpack(data))
+        return sum(files for files, _ in entries), sum(failures for _, failures in entries)
 
     def call(self, function: Callable[Given, Made], *arguments: Given.args, **_: Given.kwargs) -> Made:
         """Run a function in the process and return its result; its exceptions are raised here."""
@@ -101,13 +131,21 @@ class Worker:
                 self._process = None
 
 
+def count_finished(files: int, failures: int) -> None:
+    """Report finished files to the process of the command; in the worker process, or one forked from it."""
+    for number in COUNTS_FILE:
+        # All processes share the position in the file, so that entries follow each other.
+        os.write(number, ENTRY.pack(files, failures))
+
+
 def _send(line: Any, message: object) -> None:
     pickle.dump(message, line, protocol=pickle.HIGHEST_PROTOCOL)
     line.flush()
 
 
-def serve() -> None:
-    """Answer calls until the parent closes the pipe."""
+def serve(counts: int) -> None:
+    """Answer calls until the parent closes the pipe; finished files are counted in an open file."""
+    COUNTS_FILE.append(counts)
     # Output of libraries must not mix with the answers.
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -127,6 +165,6 @@ if __name__ == "__main__":
     from codeanatomy.pipeline.executors import local_executor  # noqa: F401
     from codeanatomy.pipeline.executors.local_process import serve as serve_calls
 
-    serve_calls()
+    serve_calls(int(sys.argv[1]))
     # The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.
     os._exit(0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -37,7 +37,6 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.read.predicate import And, InList, Or, Predicate, Term
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.commit import append, replace_by_owner
-from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import INNER, TableReads, key_columns
 from codeanatomy.pipeline.chunks import rows_by_chunk
 from codeanatomy.pipeline.context import Run
@@ -48,7 +47,9 @@ from codeanatomy.pipeline.executors.executor import (
     StoredRows,
     TableWrite,
     TaskWork,
+    finished_files,
     groups_of,
+    progress_text,
 )
 from codeanatomy.pipeline.executors.sorted_tables import complete_rows
 from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
@@ -62,7 +63,6 @@ from codeanatomy.pipeline.pieces import (
     PIECE_BYTES,
     REDONE,
     SAMPLE,
-    Counts,
     Piece,
     Pieces,
     cut,
@@ -97,8 +97,6 @@ INTERPRETED = {
 # Chunks are spread by hash: with more tasks, the last ones are shorter.
 TASKS_PER_CORE = 8
 FILES_PER_TASK = 256
-# Counters that grow by one for each file, in one pass or another.
-COUNTED = ("repo_files_v1", "relate_programs_v1", "graph_files")
 
 
 @dataclass
@@ -147,7 +145,7 @@ class SparkExecutor:
             yield from _rows(progress.watch(pieces))
 
         frame = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(run, DDL)
-        return self._computed(step, work, frame, lambda: progress.status(total))
+        return self._computed(step, work, frame, progress, total)
 
     def map_groups(
         self, step: str, held: Sequence[SparkHeld], names: Collection[str], by: GroupBy, work: GroupWork
@@ -168,7 +166,7 @@ class SparkExecutor:
 
         total = self._run.files_of(step)
         frame = ordered.mapInArrow(run, DDL)
-        return self._computed(step, work, frame, lambda: progress.status(total))
+        return self._computed(step, work, frame, progress, total)
 
     def _repository_numbers(self) -> tuple[Column, int]:
         """Return the task of each repository: the largest has the first, so it begins first."""
@@ -188,14 +186,23 @@ class SparkExecutor:
         chunks = sum(map(self._run.chunk_count, self._run.plan.step(step).busy))
         return min(max(1, chunks), max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK)))
 
-    def _computed(self, step: str, work: object, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
+    def _computed(
+        self, step: str, work: object, frame: DataFrame, progress: _Counters, total: int
+    ) -> SparkHeld:
         """Compute a frame and keep it; report progress."""
         run = self._run
+        is_later = step in run.plans
+
+        def report(*, last: bool = False) -> None:
+            # A later frame may be of groups of no file, such as rows that are merged.
+            if progress.files.value or not is_later:
+                run.progress.update(step, progress.status(total), last=last)
+
         held = SparkHeld(self._frames.enter_context(cache_frame(run, step, work, frame)))
         small = held.frame.where(F.col("name").isin(*SMALL))
         collect = inheritable_thread_target(run.spark)(small.toArrow)
-        rows = run_with_progress(collect, lambda: run.progress.update(step, status()))
-        run.progress.update(step, status(), last=True)
+        rows = run_with_progress(collect, report)
+        report(last=True)
         held.small = list(in_batches(rows.to_batches()))
         if step not in run.plans:
             # While the frame is cached, its operators have their figures. Later frames of a step are small.
@@ -298,17 +305,15 @@ class _Counters:
         for piece in pieces:
             sizes[piece.name] += len(piece.data)
             if piece.name == COUNTS:
-                for counts in json.decode(piece.data, type=Counts).values():
-                    self.files += max(counts.get(name, 0) for name in COUNTED)
-                    self.failures += counts.get(FAILURES, 0)
+                files, failures = finished_files(piece)
+                self.files += files
+                self.failures += failures
             yield piece
         yield Piece("", "", "", SIZES, 0, 1, json.encode(sizes))
 
     def status(self, total: int) -> str:
         """Describe the progress."""
-        failures = self.failures.value
-        done = f"{min(self.files.value, total):,}/{total:,} files"
-        return f"{done}, {failures:,} failures" if failures else done
+        return progress_text(self.files.value, self.failures.value, total)
 
 
 def _rows(pieces: Pieces) -> Iterator[pa.RecordBatch]:
