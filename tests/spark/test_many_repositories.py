@@ -23,6 +23,7 @@ from codeanatomy.pipeline.executors import spark_files
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from support.many_repositories import DATA_TABLES, changed_files, write_repositories
+from support.marks import quick
 from support.spark_builds import built
 
 COUNT = 12
@@ -92,28 +93,27 @@ def test_one_repository_is_in_few_files(reader: LightReader, name: str) -> None:
     assert len(own) < len(every) / 2
 
 
+@pytest.mark.parametrize("name", quick(["cpg_nodes", "relations_v1", "cpg_edges_by_dst"], 1, 2))
 def test_spark_reads_and_rewrites_the_files_of_one_source_file(
-    spark: SparkSession, reader: LightReader, tmp_path: Path
+    spark: SparkSession, reader: LightReader, tmp_path: Path, name: str
 ) -> None:
-    root = tmp_path / "lake"
-    shutil.copytree(reader.snapshot.root, root)
+    table = catalog.table(name)
+    shutil.copytree(f"{reader.snapshot.root}/{table.path}", tmp_path / table.path)
     events: list[Event] = []
-    store = Store(spark, str(root), record=events.append)
-    for name in ("cpg_nodes", "relations_v1", "cpg_edges_by_dst"):
-        table = catalog.table(name)
-        every = len(reader.files(Slice(name)))
-        of_file = reader.files(Slice(name, repo_id=(ONE,), **{table.owner or "": (OWNER,)}))
-        wanted = Predicate.all_of(
-            table,
-            InList.of(table.column("repo_id"), (ONE,)),
-            InList.of(table.column(table.owner or ""), (OWNER,)),
-        )
-        rows = scan(store, name, where=wanted).rows
-        count = rows.count()
-        read = [event for event in events if isinstance(event, Scanned)][-1]
-        assert (read.total_files, read.candidate_files) == (every, len(of_file))
-        done = replace_by_owner(store, name, rows, [OWNER], Commit("again"), repos=[ONE])
-        changed = changed_files(root, name, done.version)
-        assert {file.path for file in changed} <= {file.path for file in of_file}
-        assert 0 < len(changed) < every / 2
-        assert scan(store, name, where=wanted).rows.count() == count > 0
+    store = Store(spark, str(tmp_path), record=events.append)
+    every = len(reader.files(Slice(name)))
+    of_file = reader.files(Slice(name, repo_id=(ONE,), **{table.owner or "": (OWNER,)}))
+    wanted = Predicate.all_of(
+        table,
+        InList.of(table.column("repo_id"), (ONE,)),
+        InList.of(table.column(table.owner or ""), (OWNER,)),
+    )
+    rows = scan(store, name, where=wanted).rows
+    count = rows.count()
+    read = [event for event in events if isinstance(event, Scanned)][-1]
+    assert (read.total_files, read.candidate_files) == (every, len(of_file))
+    done = replace_by_owner(store, name, rows, [OWNER], Commit("again"), repos=[ONE])
+    changed = changed_files(tmp_path, name, done.version)
+    assert {file.path for file in changed} <= {file.path for file in of_file}
+    assert 0 < len(changed) < every / 2
+    assert scan(store, name, where=wanted).rows.count() == count > 0
