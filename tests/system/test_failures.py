@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,8 +65,8 @@ def within_step(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[Run]
     run_step = building._run_step
 
     @contextmanager
-    def working(run: Run, lease: Lease, name: str, **more: Any) -> Iterator[None]:
-        with run_step(run, lease, name, **more):
+    def working(run: Run, lease: Lease, later: AbstractSet[str], name: str, **more: Any) -> Iterator[None]:
+        with run_step(run, lease, later, name, **more):
             if name == step:
                 work(run)
             yield
@@ -118,7 +119,7 @@ def test_a_step_that_fails_stops_the_run_and_the_next_goes_on(
         failing(patched, GRAPH, OSError("the disk is on fire"))
         with pytest.raises(StepFailed, match="step graph failed: the disk is on fire") as caught:
             built(spark, lake, sources(tmp_path, 1), until=None)
-    assert "published is untouched" in caught.value.hint
+    assert "the published snapshot is unchanged" in caught.value.hint
     assert last_error(lake) == ("failed", "step graph failed: the disk is on fire")
     assert journal(lake) == (EXTRACT, RELATE, NORMALIZE) or journal(lake) == (EXTRACT, NORMALIZE, RELATE)
     assert Snapshot.open(str(lake)).run_id == base

@@ -31,8 +31,9 @@ from codeanatomy.normalize.rules import FILE_TABLES, file_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, wide_pieces
+from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut
 from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.tool_rows import tool_pieces
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
@@ -94,7 +95,7 @@ class FirstPass(Struct, frozen=True):
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
         for chunk, members in rows_by_chunk(name, rows, self.chunk_counts[repo_id]):
-            yield from wide_pieces(repo_id, chunk, name, members)
+            yield from tool_pieces(repo_id, chunk, name, members)
 
     def work_on_views(
         self,

@@ -331,7 +331,9 @@ class Passes:
     # The solve.
 
     def _solve(self) -> Held:
-        with self._step(RELATE, is_last=not self._is_indexed):
+        # With an index, its diagnostics are committed after those of normalize.
+        is_last = not self._is_indexed or not (self._busy[GRAPH] or self._busy[NORMALIZE])
+        with self._step(RELATE, is_last=is_last):
             solved = self._solved(self._sink(RELATIONS, PROGRAMS))
             self._join()
             with self.run.timed("relate_commit"):
@@ -370,7 +372,10 @@ class Passes:
 
     def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
-        return refresh.touched_in(FILES, SCIP) | refresh.missing if self._busy[NORMALIZE] else NOTHING
+        # Not those of the feed, which also lists files of a run that was rolled back.
+        return (
+            refresh.changed | refresh.touched_in(SCIP) | refresh.missing if self._busy[NORMALIZE] else NOTHING
+        )
 
     def _commit_solved(self, solved: Held) -> None:
         redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
@@ -499,7 +504,11 @@ class Passes:
                 (piece.data for piece in executor.collect(made, KEYS)),
                 lambda: (piece.data for piece in executor.collect(made, KEY_OWNERS)),
             )
-            shared = [executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", MergeShared())]
+            shared = [
+                executor.map_groups(
+                    GRAPH, [made], (SHARED,), "repo_id", MergeShared(frozenset(self._busy[GRAPH]))
+                )
+            ]
             run.count(sum_counts(executor.collect(shared[0], COUNTS)))
             changed = NOTHING
         else:

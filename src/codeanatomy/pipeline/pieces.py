@@ -1,13 +1,14 @@
 """Carry rows from one pass of a build to the next, in pieces of a few megabytes.
 
     repo_id   chunk           key             name            part  parts  data
-    requests  file:-0aB...    file:-0aB...    ast_files_v1    0     1      <Arrow stream: rows of its files>
-    requests  file:-0aB...    file:-0aB...    program         0     1      <Arrow stream: their programs>
+    requests  0012            0012            ast_files_v1    0     1      <Arrow stream: rows of its files>
+    requests  0012            0012            program         0     1      <Arrow stream: their programs>
     requests                                  counts          0     1      {"ast_files_v1": 18, ...}
 
 A chunk is a group of files that a pass works on together; all pieces of a chunk meet in one call. `name` is
 the table of the rows, or one of the other contents below. A stream longer than `PIECE_BYTES` is cut into
-parts, so no value that an executor carries depends on the size of a file. `key` orders the pieces of a table:
+parts, and rows are divided into streams of that size, so no value that an executor carries depends on the
+size of a file; only a single row of a table is never cut. `key` orders the pieces of a table:
 
 >>> [piece.part for piece in cut("requests", "file:a", "program", bytes(9 * MB))]
 [0, 1, 2]
@@ -79,21 +80,33 @@ def cut(repo_id: str, chunk: str, name: str, data: bytes, key: str | None = None
 
 
 def row_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch, key: str | None = None) -> Pieces:
-    """Yield rows of a flat table as streams that can be read one by one, numbered in their keys."""
-    for number, start in enumerate(range(0, rows.num_rows, PIECE_ROWS)):
-        data = pack_rows(encode_texts(rows.slice(start, PIECE_ROWS), ENCODED.get(name, ())))
-        yield Piece(repo_id, chunk, f"{chunk if key is None else key}\t{number:06d}", name, 0, 1, data)
+    """Yield rows as streams that can be read one by one, numbered in their keys; a row is never cut."""
+    lead, encoded = chunk if key is None else key, ENCODED.get(name, ())
+    slices = (rows.slice(start, PIECE_ROWS) for start in range(0, rows.num_rows, PIECE_ROWS))
+    streams = (data for part in slices for data in _streams(encode_texts(part, encoded)))
+    for number, data in enumerate(streams):
+        yield Piece(repo_id, chunk, f"{lead}\t{number:06d}", name, 0, 1, data)
 
 
-def wide_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:
-    """Yield rows with long cells as streams that can be read one by one: as few rows as fit, at least one."""
+def _streams(rows: pa.RecordBatch) -> Iterator[bytes]:
+    """Pack rows into as few streams as fit, each of at least one row."""
     data = pack_rows(rows)
     if len(data) <= PIECE_BYTES or rows.num_rows <= 1:
-        yield Piece(repo_id, chunk, f"{chunk}\t{uuid4().hex}", name, 0, 1, data)
+        yield data
         return
     half = rows.num_rows // 2
-    yield from wide_pieces(repo_id, chunk, name, rows.slice(0, half))
-    yield from wide_pieces(repo_id, chunk, name, rows.slice(half))
+    yield from _streams(rows.slice(0, half))
+    yield from _streams(rows.slice(half))
+
+
+def task_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:
+    """Yield rows like `row_pieces`, where several tasks have rows of a chunk."""
+    return row_pieces(repo_id, chunk, name, rows, f"{chunk}\t{uuid4().hex}")
+
+
+def sample_piece(name: str, rows: pa.RecordBatch) -> Piece:
+    """Return keys of some rows of a table."""
+    return Piece("", "", name, SAMPLE, 0, 1, pack_rows(rows))
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[tuple[str, bytes]]:

@@ -60,7 +60,7 @@ def compare_tools(
         return [], outcome
     stored = executor.stored(stored_rows(repo_id, all_columns(*TOOL_TABLES), lead=STORED))
     names = (*TOOL_TABLES, *(STORED + name for name in TOOL_TABLES))
-    held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows())
+    held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows(repo_id))
     pieces = executor.collect(held, REDONE)
     outcome = msgpack.decode(pieces[0].data, type=ToolOutcome) if pieces else outcome
     refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in TOOL_TABLES}
@@ -135,7 +135,9 @@ def merge_changed(
         ]
     )
     names = (SHARED, *(STORED + name for name in (SHARED, *tables)))
-    merged = executor.map_groups(GRAPH, [made, stored], names, "repo_id", MergeShared(files))
+    merged = executor.map_groups(
+        GRAPH, [made, stored], names, "repo_id", MergeShared(frozenset({refresh.repo_id}), files)
+    )
     changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.collect(merged, REDONE))
     return [merged], frozenset(name for names in changed for name in names)
 

@@ -2,7 +2,7 @@
 
     work = SecondPass(frozenset(), frozenset({"requests"}), "default", sink)
     work(groups)                  # pieces: rows of nodes, edges and properties, counts, definition keys
-    MergeShared()(groups)         # a group per repository: rows that belong to no single file
+    MergeShared(frozenset({"requests"}))(groups)          # a group per repository: rows of no single file
 
 Where a repository has a SCIP index, its files are normalized here too, because documents of the index are
 evidence, and the index is made beside pass one. Tests: `tests/unit/pipeline/test_second_pass.py`.
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, msgpack, structs
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, pack_rows
+from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.file_view import FileView, Reads, load_views, union_reads
@@ -38,13 +38,13 @@ from codeanatomy.pipeline.pieces import (
     KEYS,
     MB,
     REDONE,
-    SAMPLE,
     STORED,
     Piece,
     Pieces,
     batches_of,
     counts_piece,
     row_pieces,
+    sample_piece,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.plan.changes import FILES
@@ -127,14 +127,14 @@ class SecondPass(Struct, frozen=True):
         yield from row_pieces(group.repo_id, group.chunk, KEY_OWNERS, owner_rows(group.repo_id, keys))
         yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(keys))
         if samples:
-            yield _sample(EDGES, pa.concat_batches(samples))
+            yield sample_piece(EDGES, pa.concat_batches(samples))
         for name, batches in parts.items():
             if batches:
                 whole = pa.concat_batches(batches)
                 # In the order of files, also where the files of a chunk are worked on one by one.
                 yield from row_pieces(group.repo_id, group.chunk, name, whole, graphed[0].file_id)
                 if name in SAMPLED:
-                    yield _sample(name, sample_rows(whole, SAMPLED[name]))
+                    yield sample_piece(name, sample_rows(whole, SAMPLED[name]))
         yield counts_piece({group.repo_id: with_copies(counts)})
 
 
@@ -153,18 +153,13 @@ def parts_of(batches: Batches) -> Iterator[Batches]:
         yield batches
         return
     owners = {name: [file_ids_of(name, rows) for rows in parts] for name, parts in batches.items()}
-    files = sorted(
-        {each for parts in owners.values() for part in parts for each in part.unique().to_pylist()}
-    )
-    for file_id in files:
+    files = {each for parts in owners.values() for part in parts for each in part.unique().to_pylist()}
+    # A view has rows of a file only.
+    for file_id in sorted(files - {None}):
         yield {
             name: [rows.filter(pc.equal(own, file_id)) for rows, own in zip(parts, owners[name], strict=True)]
             for name, parts in batches.items()
         }
-
-
-def _sample(name: str, rows: pa.RecordBatch) -> Piece:
-    return Piece("", "", name, SAMPLE, 0, 1, pack_rows(rows))
 
 
 def normalized_tables(files: Sequence[FileView]) -> dict[str, pa.RecordBatch]:
@@ -194,12 +189,13 @@ def with_copies(counts: Mapping[str, int]) -> dict[str, int]:
 class MergeShared(Struct, frozen=True):
     """Merge what the files of repositories contribute to nodes, edges and properties of no file."""
 
+    repositories: frozenset[str]
     # Files whose stored contribution is replaced; None: nothing is stored.
     replaced: frozenset[str] | None = None
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Merge repositories; after an edit only the tables whose rows differ from the stored ones."""
-        for group in groups:
+        for group in (group for group in groups if group.repo_id in self.repositories):
             batches = batches_of(group.pieces)
             kept = [self._kept(rows) for rows in batches.get(STORED + SHARED, ())]
             contributions = [*batches.get(SHARED, ()), *kept]

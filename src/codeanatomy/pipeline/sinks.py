@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.write.data_files import TableWriter
-from codeanatomy.pipeline.pieces import ROWS, Piece, file_piece, wide_pieces
+from codeanatomy.pipeline.pieces import ROWS, Piece, file_piece, task_pieces
 
 
 class TableFolder(NamedTuple):
@@ -53,7 +53,7 @@ class OpenSink:
         if not rows.num_rows:
             return
         if name not in self._targets:
-            yield from wide_pieces(repo_id, chunk, ROWS + name, rows)
+            yield from task_pieces(repo_id, chunk, ROWS + name, rows)
             return
         if name not in self._writers:
             self._writers[name] = TableWriter(*self._targets[name])

@@ -30,7 +30,7 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
-from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined, wide_pieces
+from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined, task_pieces
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.program import Program
@@ -110,7 +110,7 @@ class Solve(Struct, frozen=True):
                 if stream:
                     yield from cut(repo_id, emitted.chunk, RELATIONS, stream, key)
             for rows in unpack_rows(emitted.diagnostics) if emitted.diagnostics else ():
-                yield from wide_pieces(repo_id, emitted.chunk, DIAGNOSTICS, rows)
+                yield from task_pieces(repo_id, emitted.chunk, DIAGNOSTICS, rows)
             outcomes += emitted.files if scope.wanted is not None else ()
             counts.update(emitted.counts)
         gone = sorted(inputs.digests.keys() - inputs.programs.keys())

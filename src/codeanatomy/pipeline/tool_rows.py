@@ -1,6 +1,6 @@
 """Compare the rows of tools with the stored ones: only files about which they differ count as changed.
 
-    DifferingRows()(groups)      # a group per repository: rows that differ, and whose they are
+    DifferingRows("shop")(groups)      # a group per repository: rows that differ, and whose they are
 
 SCIP indexes and type checker reports are made again as a whole.
 
@@ -20,7 +20,7 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column, rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, Pieces, batches_of, wide_pieces
+from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, Pieces, batches_of, sample_piece, task_pieces
 from codeanatomy.pipeline.second_pass import are_same
 from codeanatomy.plan.changes import TOOL_TABLES
 
@@ -37,11 +37,13 @@ class ToolOutcome(Struct, frozen=True):
 
 
 class DifferingRows(Struct, frozen=True):
-    """Keep the rows of files that differ."""
+    """Keep the rows of files that differ, of one repository."""
+
+    repo_id: str
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
-        """Compare the rows of repositories."""
-        for group in groups:
+        """Compare the rows."""
+        for group in (group for group in groups if group.repo_id == self.repo_id):
             batches = batches_of(group.pieces)
             owners: dict[str, list[str]] = {}
             shared: list[str] = []
@@ -60,9 +62,17 @@ class DifferingRows(Struct, frozen=True):
                     *(_missing(group.repo_id, each) for each in (now, before)) if name == SCIP else ()
                 )
                 for batch in rows.combine_chunks().to_batches():
-                    yield from wide_pieces(group.repo_id, "", name, batch)
+                    yield from tool_pieces(group.repo_id, "", name, batch)
             outcome = ToolOutcome(owners, shared, sorted(missing))
             yield Piece(group.repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
+
+
+def tool_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:
+    """Yield rows of a tool; with their keys where the table is not in the order of files."""
+    yield from task_pieces(repo_id, chunk, name, rows)
+    if name == SCIP:
+        # A document is a row, and large: all keys are few.
+        yield sample_piece(name, rows.select(list(catalog.table(name).ordering)))
 
 
 def _differing(name: str, now: pa.Table, before: pa.Table) -> tuple[list[str], bool, pa.Table]:

@@ -291,7 +291,7 @@ def _run_with_lease(
             lease.set_base_run(run_id)
         with suppress(*ENGINE_ERRORS, OSError):
             for step in run.plan.steps:
-                if step.runs_for:
+                if step.busy:
                     release(run, step.name)
         run.seconds["total"] = prepared.seconds
         return report_run(run)

@@ -1009,6 +1009,17 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     edited.expect_clean()
 
 
+def test_a_file_of_a_dead_run_keeps_its_diagnostics(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The feed lists it: the dead run has changed its rows, and its roll back, too."""
+    before = MIXED["broken.py"]
+    with monkeypatch.context() as dead:
+        dying(dead, "pipeline.passes:Passes._solve", 1)
+        with pytest.raises(Died):
+            edited.refreshed({"broken.py": f"{before}\n# more\n"})
+    edited.refreshed({"broken.py": before, "other.py": "import lib\n\nlib.f()\n"})
+    edited.expect_clean()
+
+
 @pytest.mark.system
 def test_a_dead_run_whose_edit_is_undone(
     mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch

@@ -109,6 +109,9 @@ def test_files_are_normalized_here_where_an_index_is_evidence(graph: list[Piece]
         assert rows_named(pieces, name) == rows_named(graph, name), name
 
 
+OWN = frozenset({"r"})
+
+
 def merged(pieces: list[Piece], work: MergeShared) -> list[Piece]:
     return list(work(iter([Group("r", "", sorted(pieces, key=piece_order))])))
 
@@ -118,7 +121,7 @@ def shared(graph: list[Piece]) -> list[Piece]:
 
 
 def test_rows_of_no_file_are_merged(graph: list[Piece]) -> None:
-    pieces = merged(shared(graph), MergeShared())
+    pieces = merged(shared(graph), MergeShared(OWN))
     nodes = rows_named(pieces, NODES)
     assert {row["owner_file_id"] for row in nodes} == {None}
     assert {"REPOSITORY", "EXTERNAL_MODULE"} & {row["node_kind"] for row in nodes}
@@ -129,17 +132,17 @@ def test_rows_of_no_file_are_merged(graph: list[Piece]) -> None:
 
 
 def test_merged_rows_that_are_the_same_are_not_written(graph: list[Piece]) -> None:
-    before = merged(shared(graph), MergeShared())
+    before = merged(shared(graph), MergeShared(OWN))
     stored = [
         piece._replace(name=STORED + piece.name) for piece in (*shared(graph), *before) if piece.name in MADE
     ]
     use = file_id("r", "use.py")
     # Nothing is new: the stored contributions make the stored rows.
-    same = merged(stored, MergeShared(frozenset()))
+    same = merged(stored, MergeShared(OWN, frozenset()))
     assert [msgpack.decode(piece.data) for piece in same if piece.name == REDONE] == [[]]
     assert not rows_named(same, NODES)
     # A file is gone, and with it the module that only it imports.
-    gone = merged(stored, MergeShared(frozenset({use})))
+    gone = merged(stored, MergeShared(OWN, frozenset({use})))
     [changed] = [msgpack.decode(piece.data) for piece in gone if piece.name == REDONE]
     assert NODES in changed
     lost = {row["node_id"] for row in rows_named(before, NODES)} - {

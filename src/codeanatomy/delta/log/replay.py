@@ -168,9 +168,15 @@ def _read_checkpoint(parts: list[Path]) -> Iterator[Action]:
     # Imported here: `delta.read.duck` imports this module, and most logs have no checkpoint.
     from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
+    relation = parquet_relation(map(str, parts))
     with translate_errors(), lookup_connection() as connection:
+        names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
+        if "sidecar" in names and connection.execute(
+            f"SELECT 1 FROM {relation} WHERE sidecar IS NOT NULL LIMIT 1"
+        ).fetchone():
+            raise ValueError("the files of a checkpoint are listed in further files")
         rows = connection.execute(
-            f"SELECT add, protocol, metaData FROM {parquet_relation(map(str, parts))}"
+            f"SELECT add, protocol, metaData FROM {relation}"
             " WHERE add.path IS NOT NULL OR metaData.id IS NOT NULL OR protocol.minReaderVersion IS NOT NULL"
         ).fetchall()
     for add, protocol, metadata in rows:

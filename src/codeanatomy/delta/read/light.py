@@ -111,7 +111,8 @@ def _replayed(root: str, name: str, version: int | None) -> LogState | None:
 
 def _refuse_features(name: str, reader_features: Iterable[str] | None, reader_version: int) -> set[str]:
     """Return the reader features of a table; raise StorageFailure for one that this reader lacks."""
-    features = set(reader_features or (("columnMapping",) if reader_version > 1 else ()))
+    implied = ("columnMapping",) if reader_version > 1 else ()
+    features = set(implied if reader_features is None else reader_features)
     lacking = features - HARMLESS - {VECTORS_FEATURE}
     if lacking:
         raise StorageFailure(

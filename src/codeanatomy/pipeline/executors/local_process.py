@@ -28,6 +28,7 @@ from typing import IO, Any, ParamSpec, Self, TypeVar, cast
 from weakref import finalize
 
 from codeanatomy.errors import StepFailed
+from codeanatomy.pipeline.executors.processes import end_with_parent
 
 Made = TypeVar("Made")
 Given = ParamSpec("Given")
@@ -146,6 +147,8 @@ def _send(line: Any, message: object) -> None:
 def serve(counts: int) -> None:
     """Answer calls until the parent closes the pipe; finished files are counted in an open file."""
     COUNTS_FILE.append(counts)
+    # Also while it works, and with it what it has forked.
+    end_with_parent()
     # Output of libraries must not mix with the answers.
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import cast
 from uuid import uuid4
 
 import pyarrow as pa
@@ -52,7 +53,7 @@ from codeanatomy.pipeline.executors.executor import (
     progress_text,
 )
 from codeanatomy.pipeline.executors.sorted_tables import complete_rows
-from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
+from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, Files, write_tables
 from codeanatomy.pipeline.impact import IMPACT
 from codeanatomy.pipeline.pieces import (
     COUNTS,
@@ -121,22 +122,24 @@ class SparkExecutor:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._sessions: dict[str, SparkSession] = {}
+        self._cloned: SparkSession | None = None
         # Frames that are kept.
         self._frames = ExitStack()
 
-    def _session(self, step: str) -> SparkSession:
-        """Return a session with the settings of a step."""
-        if step not in self._sessions:
+    @property
+    def _session(self) -> SparkSession:
+        """A session with the settings of the passes."""
+        if self._cloned is None:
             few = {} if self._run.source_bytes > FEW_BYTES else INTERPRETED
-            self._sessions[step] = clone_session(self._run.spark, {**SETTINGS, **few})
-        return self._sessions[step]
+            self._cloned = clone_session(self._run.spark, {**SETTINGS, **few})
+        return self._cloned
 
     def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> SparkHeld:
         """Run `work` on each task, as one job with a Spark task for each."""
-        spark = self._session(step)
+        spark = self._session
         # Each task decodes its own part only; the listing of a repository may be long.
         encoded = spark.sparkContext.broadcast(list(tasks))
+        self._frames.callback(encoded.destroy)
         progress = _Counters(spark)
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,7 +154,7 @@ class SparkExecutor:
         self, step: str, held: Sequence[SparkHeld], names: Collection[str], by: GroupBy, work: GroupWork
     ) -> SparkHeld:
         """Run `work` on groups of pieces of some names, as one job with an exchange."""
-        spark = self._session(step)
+        spark = self._session
         progress = _Counters(spark)
         together = _union([each.frame for each in held]).where(F.col("name").isin(*sorted(names)))
         if by == "repo_id":
@@ -214,7 +217,7 @@ class SparkExecutor:
 
     def stored(self, rows: Sequence[StoredRows]) -> SparkHeld:
         """Read rows of pinned tables as pieces; lazily, by the pass that needs them."""
-        run, spark = self._run, self._session("stored")
+        run, spark = self._run, self._session
         together: dict[tuple[str, str, bool], list[StoredRows]] = {}
         for each in rows:
             if each.table in run.pins and each.owners != ():
@@ -259,7 +262,11 @@ class SparkExecutor:
         sizes = reduce(Counter.__add__, (each.sizes for each in held), Counter[str]())
         frame = _union([each.frame for each in held])
         cores = self._run.spark.sparkContext.defaultParallelism
-        inherit = inheritable_thread_target(self._run.spark)
+
+        def inherit(job: Callable[[], Files]) -> Callable[[], Files]:
+            # For each thread anew: the properties of a thread are one object.
+            return cast("Callable[[], Files]", inheritable_thread_target(self._run.spark)(job))
+
         samples: dict[str, list[pa.RecordBatch]] = {}
         for piece in (piece for each in held for piece in each.small if piece.name == SAMPLE):
             samples.setdefault(piece.key, []).extend(unpack_rows(piece.data))

@@ -59,22 +59,21 @@ def write_tables(
     `sizes` are bytes of pieces by name, `samples` keys of some of their rows.
     """
     present = sorted((each for each in writes if sizes.get(each.name)), key=lambda each: sizes[each.name])
-    few = [each for each, total in zip(present, _sums(present, sizes), strict=True) if total <= FEW_BYTES]
+    totals = accumulate(sizes[write.name] for write in present)
+    # Only there, rows are completed with constants: those of failures, which are few.
+    few = [each for each, total in zip(present, totals, strict=True) if total <= FEW_BYTES or each.constants]
     jobs: list[Callable[[], Files]] = [
         partial(_write_table, frame, each, sizes[each.name], samples.get(each.name, NO_SAMPLES))
-        for each in reversed(present[len(few) :])
+        for each in reversed(present)
+        if each not in few
     ]
     groups = _groups(few, sizes, 1 if jobs else cores)
     jobs += [partial(write_together, frame, group) for group in groups]
     files: Files = {write.table.name: [] for write in writes}
     with ThreadPoolExecutor(WRITERS) as pool:
-        for made in pool.map(lambda job: inherit(job)(), jobs):
+        for made in pool.map(lambda job: job(), [inherit(job) for job in jobs]):
             files.update(made)
     return files
-
-
-def _sums(writes: Sequence[TableWrite], sizes: Mapping[str, int]) -> Iterator[int]:
-    return accumulate(sizes[write.name] for write in writes)
 
 
 def _groups(writes: Sequence[TableWrite], sizes: Mapping[str, int], number: int) -> list[list[TableWrite]]:
