@@ -39,7 +39,6 @@ from codeanatomy.graph.table_rows import (
     no_rows,
     repeated,
     schema_of,
-    sort_keys,
     sort_order,
     split,
 )
@@ -284,7 +283,7 @@ def property_rows(
         return [{PROPS: no_rows(PROPS), PROPS_MAP: no_rows(PROPS_MAP)}] * len(counts)
     flat = _property_batch(rows, counts, owners)
     files = np.repeat(np.arange(len(counts)), counts)
-    keys = {FILE_NUMBER: pa.array(files), **{key: flat.column(key) for key in sort_keys(PROPS)}}
+    keys = {FILE_NUMBER: pa.array(files), **{key: flat.column(key) for key in catalog.table(PROPS).sort_keys}}
     # The properties of an entity follow each other; a name outside of a file is an entity of several files.
     entities = list(zip(files.tolist(), map(itemgetter(0), rows), strict=True))
     firsts = [at for at, entity in enumerate(entities) if not at or entities[at - 1] != entity]

@@ -135,7 +135,7 @@ class TableRows:
         keys: dict[str, pa.Array] = {}
         if len(self._counts) > 1:
             keys[FILE_NUMBER] = pa.array(np.repeat(self._files, self._sizes))
-        for name in sort_keys(self._table.name):
+        for name in self._table.sort_keys:
             if name not in arrays:
                 continue
             if name not in places:
@@ -163,12 +163,6 @@ def no_rows(name: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema_of(name))
 
 
-@cache
-def sort_keys(name: str) -> tuple[str, ...]:
-    """Return the columns that order the rows of a table."""
-    return catalog.table(name).sort_keys
-
-
 def sort_order(keys: Mapping[str, pa.Array]) -> pa.Array:
     """Return the indexes of rows in the order of these columns."""
     rows = pa.RecordBatch.from_arrays(list(keys.values()), list(keys))
@@ -177,7 +171,7 @@ def sort_order(keys: Mapping[str, pa.Array]) -> pa.Array:
 
 def sort_rows(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows in a table's order."""
-    return rows.take(sort_order({key: rows.column(key) for key in sort_keys(name)}))
+    return rows.take(sort_order({key: rows.column(key) for key in catalog.table(name).sort_keys}))
 
 
 def repeated(values: Sequence[Any], column: Column, counts: Sequence[int]) -> pa.Array:

@@ -152,8 +152,9 @@ class Run:
     # Steps that have started, in their order, and those that are done.
     begun: list[str] = field(default_factory=list)
     finished: set[str] = field(default_factory=set)
-    # Refreshes by repository, and the process that computes them.
+    # By repository.
     refreshes: dict[str, Refresh] = field(default_factory=dict)
+    # The process in which the local engine computes.
     worker: Worker = field(default_factory=Worker)
 
     @property

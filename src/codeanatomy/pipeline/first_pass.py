@@ -1,6 +1,6 @@
 """Pass one over files: extract, normalize and compile a file where it is read.
 
-    work = FirstPass(options, frozenset({"requests"}), frozenset({"requests"}), graph_reads, sink)
+    work = FirstPass(options, {"requests"}, {"requests"}, graph_reads, {"requests": 2}, sink)
     work(task)                       # pieces: views for pass two, programs for the solve, data files, counts
     StoredFirstPass(work)(groups)    # the same from rows of pinned tables, for files that need no extraction
 

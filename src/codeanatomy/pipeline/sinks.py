@@ -1,9 +1,9 @@
 """Take the rows that a task makes: write them to data files at once, or pass them on as pieces.
 
     sink = Sink({"ast_files_v1": TableFolder("/lake/extract/ast_files_v1", table)}).open()
-    yield from sink.add("requests", "file:-0aB...", "ast_files_v1", batch)     # nothing: written to a file
-    yield from sink.add("requests", "file:-0aB...", "cpg_edges", batch)        # pieces
-    yield from sink.close()                                                    # what was written
+    yield from sink.add("requests", "0012", "ast_files_v1", batch)     # nothing: written to a file
+    yield from sink.add("requests", "0012", "cpg_edges", batch)        # pieces
+    yield from sink.close()                                            # what was written
 
 A task works on files in the order of the tables, so a table that is ordered by repository and file needs no
 exchange and no sort: every task writes one data file of it. Files of a task that fails or is repeated are in

@@ -6,7 +6,7 @@
 
 The run is planned without a JVM; if the lake is up to date, that is all. Else the run acquires the lease of
 the lake, plans again if another run has published meanwhile, rolls back tables that an unfinished run wrote,
-executes each step as soon as the steps it reads from are done, and publishes its manifest rows as the last
+runs the passes over one group of repositories after the other, and publishes its manifest rows as the last
 commit. A failure is recorded, and the completed steps are in the journal of the lease for the next run.
 
 Tests: `tests/spark/test_build.py`, `tests/system/test_failures.py`.

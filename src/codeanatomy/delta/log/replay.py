@@ -171,9 +171,10 @@ def _read_checkpoint(parts: list[Path]) -> Iterator[Action]:
     relation = parquet_relation(map(str, parts))
     with translate_errors(), lookup_connection() as connection:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
-        if "sidecar" in names and connection.execute(
-            f"SELECT 1 FROM {relation} WHERE sidecar IS NOT NULL LIMIT 1"
-        ).fetchone():
+        if (
+            "sidecar" in names
+            and connection.execute(f"SELECT 1 FROM {relation} WHERE sidecar IS NOT NULL LIMIT 1").fetchone()
+        ):
             raise ValueError("the files of a checkpoint are listed in further files")
         rows = connection.execute(
             f"SELECT add, protocol, metaData FROM {relation}"

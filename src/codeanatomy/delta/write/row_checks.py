@@ -1,7 +1,7 @@
 """Check the catalogue's rules on Arrow batches, on the executors that write them.
 
     check = RowCheck(catalog.table("cpg_nodes"))
-    for batch in check.watch(batches): ...
+    for batch in batches: check.add(batch)
     check.broken()       # (BrokenRow(("span_ordered",), '{"node_id":"node:...","bstart":9,"bend":4}'),)
 
 The rules are those of `delta.write.checks`, which Spark evaluates on its own rows. DuckDB evaluates the same
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -59,13 +58,6 @@ class RowCheck:
         self._pending_bytes = 0
         self._broken: list[BrokenRow] = []
         self._database: duckdb.DuckDBPyConnection | None = None
-
-    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass the batches through and check them on the way."""
-        for batch in batches:
-            self.add(batch)
-            yield batch
-        self.broken()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Check a batch, together with others if it is small."""

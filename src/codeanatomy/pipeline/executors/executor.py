@@ -1,6 +1,6 @@
 """Define what a build needs of its engine: map over tasks and groups of pieces, read and write tables.
 
-    views  = executor.map_tasks("extract", tasks, first_pass)               # one call per task
+    views  = executor.map_tasks("extract", tasks, first_pass, total=19)     # one call per task
     solved = executor.map_groups("relate", [views], names, "repo_id", solve)     # one group per repository
     graph  = executor.map_groups("graph", [views, solved], names, "chunk", second_pass)
     executor.collect(graph, COUNTS)                                         # small results, on the driver
@@ -89,7 +89,7 @@ class Executor(Protocol):
         """Read rows of pinned tables as pieces, in chunks of files."""
 
     def collect(self, held: Held, *names: str) -> list[Piece]:
-        """Return the pieces of these names, which are small and few."""
+        """Return the pieces of these names: small results, and what a refresh of some files compares."""
 
     def write_files(self, held: Sequence[Held], writes: Sequence[TableWrite]) -> dict[str, list[DataFile]]:
         """Write the rows of tables in their order to data files of a local lake."""

@@ -1,7 +1,7 @@
 """Run the computations of a local build in a process with one thread, so that it may fork.
 
     with Worker() as worker:
-        worker.call(map_groups, ...)                      # a function of a module, run there
+        worker.call(hold_tasks, ...)                      # a function of a module, run there
 
 A process that reads lakes has threads of Delta and DuckDB in it. What is forked from it may wait for ever for
 a lock that one of them held. So this one is started anew, with nothing but our own modules on its path, and

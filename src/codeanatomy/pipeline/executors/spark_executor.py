@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -178,7 +178,8 @@ class SparkExecutor:
         ordered = sorted(sizes, key=lambda repo_id: (-sizes[repo_id], repo_id))
         tasks = max(1, min(len(ordered), 8 * cores))
         numbers = {repo_id: place % tasks for place, repo_id in enumerate(ordered)}
-        return _by_repository(numbers, F.lit(0)), tasks
+        pairs = [F.lit(each) for pair in numbers.items() for each in pair]
+        return F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), F.lit(0)), tasks
 
     def _tasks(self, step: str) -> int:
         """Return the number of tasks for chunks of files."""
@@ -339,14 +340,6 @@ def _rows(pieces: Pieces) -> Iterator[pa.RecordBatch]:
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, frames)
-
-
-def _by_repository(values: Mapping[str, int], otherwise: Column) -> Column:
-    """Return a column with a value for each repository."""
-    if not values:
-        return otherwise
-    pairs = [F.lit(each) for pair in values.items() for each in pair]
-    return F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), otherwise)
 
 
 def _column(name: str, fields: Sequence[str]) -> Column:
