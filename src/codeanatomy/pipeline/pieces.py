@@ -40,7 +40,7 @@ PIECE_ROWS = 64 * 1024
 ENCODED = {"cpg_edges": ("owner_file_id", "path", "origin", "resolution_method", "rule_name")}
 
 # Contents of pieces that are no rows of a table; programs are those that pass one has compiled.
-PROGRAM, COUNTS, DATA_FILE, REDONE = "program", "counts", "data_file", "redone"
+PROGRAM, COUNTS, DATA_FILE, OUTCOME = "program", "counts", "data_file", "outcome"
 # Before the name of a table: its rows, where a task does not write them itself; and its stored rows.
 ROWS, STORED = "rows ", "stored "
 # Definition keys of files, and the definitions that have them.

@@ -32,7 +32,7 @@ from codeanatomy.pipeline.context import Refresh, Run, counts_of
 from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
 from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, ExplainImpact, edited_first
-from codeanatomy.pipeline.pieces import REDONE, STORED, batches_of
+from codeanatomy.pipeline.pieces import OUTCOME, STORED, batches_of
 from codeanatomy.pipeline.second_pass import MergeShared, are_same
 from codeanatomy.pipeline.solve import RepositoryOutcome
 from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
@@ -61,7 +61,7 @@ def compare_tools(
     stored = executor.stored(stored_rows(repo_id, all_columns(*TOOL_TABLES), lead=STORED))
     names = (*TOOL_TABLES, *(STORED + name for name in TOOL_TABLES))
     held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows(repo_id))
-    pieces = executor.collect(held, REDONE)
+    pieces = executor.collect(held, OUTCOME)
     outcome = msgpack.decode(pieces[0].data, type=ToolOutcome) if pieces else outcome
     refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in TOOL_TABLES}
     refresh.missing = frozenset(outcome.missing)
@@ -88,7 +88,7 @@ def keep_failures(run: Run, refresh: Refresh, made: Iterable[pa.RecordBatch]) ->
 
 def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -> None:
     """Find the files whose relations differ from the stored ones, and why."""
-    pieces = executor.collect(solved, REDONE)
+    pieces = executor.collect(solved, OUTCOME)
     outcome = msgpack.decode(pieces[0].data, type=RepositoryOutcome) if pieces else NOTHING_SOLVED
     refresh.emitted = frozenset(each.file_id for each in outcome.files)
     refresh.reported = frozenset(each.file_id for each in outcome.files if each.has_diagnostics)
@@ -138,7 +138,7 @@ def merge_changed(
     merged = executor.map_groups(
         GRAPH, [made, stored], names, "repo_id", MergeShared(frozenset({refresh.repo_id}), files)
     )
-    changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.collect(merged, REDONE))
+    changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.collect(merged, OUTCOME))
     return [merged], frozenset(name for names in changed for name in names)
 
 

@@ -37,7 +37,7 @@ from codeanatomy.pipeline.pieces import (
     KEY_OWNERS,
     KEYS,
     MB,
-    REDONE,
+    OUTCOME,
     STORED,
     Piece,
     Pieces,
@@ -206,7 +206,7 @@ class MergeShared(Struct, frozen=True):
                 # Without a file: before the rows of all files.
                 yield from row_pieces(group.repo_id, "", name, rows, "")
             changed = msgpack.encode(sorted(merged))
-            yield Piece(group.repo_id, "", "", REDONE, 0, 1, changed)
+            yield Piece(group.repo_id, "", "", OUTCOME, 0, 1, changed)
             counts = {name: rows.num_rows for name, rows in merged.items()}
             yield counts_piece({group.repo_id: with_copies(counts)})
 

@@ -30,7 +30,16 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
-from codeanatomy.pipeline.pieces import PROGRAM, REDONE, Piece, Pieces, counts_piece, cut, joined, task_pieces
+from codeanatomy.pipeline.pieces import (
+    OUTCOME,
+    PROGRAM,
+    Piece,
+    Pieces,
+    counts_piece,
+    cut,
+    joined,
+    task_pieces,
+)
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.program import Program
@@ -115,7 +124,7 @@ class Solve(Struct, frozen=True):
             counts.update(emitted.counts)
         gone = sorted(inputs.digests.keys() - inputs.programs.keys())
         outcome = RepositoryOutcome(outcomes, gone, len(inputs.programs))
-        yield Piece(repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
+        yield Piece(repo_id, "", "", OUTCOME, 0, 1, msgpack.encode(outcome))
         yield counts_piece({repo_id: dict(counts)})
 
 

@@ -20,7 +20,7 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column, rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, Pieces, batches_of, sample_piece, task_pieces
+from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, Pieces, batches_of, sample_piece, task_pieces
 from codeanatomy.pipeline.second_pass import are_same
 from codeanatomy.plan.changes import TOOL_TABLES
 
@@ -64,7 +64,7 @@ class DifferingRows(Struct, frozen=True):
                 for batch in rows.combine_chunks().to_batches():
                     yield from tool_pieces(group.repo_id, "", name, batch)
             outcome = ToolOutcome(owners, shared, sorted(missing))
-            yield Piece(group.repo_id, "", "", REDONE, 0, 1, msgpack.encode(outcome))
+            yield Piece(group.repo_id, "", "", OUTCOME, 0, 1, msgpack.encode(outcome))
 
 
 def tool_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:

@@ -16,8 +16,8 @@ from codeanatomy.pipeline.key_collisions import unpack_owners
 from codeanatomy.pipeline.pieces import (
     COUNTS,
     KEY_OWNERS,
+    OUTCOME,
     PROGRAM,
-    REDONE,
     ROWS,
     STORED,
     Piece,
@@ -139,11 +139,11 @@ def test_merged_rows_that_are_the_same_are_not_written(graph: list[Piece]) -> No
     use = file_id("r", "use.py")
     # Nothing is new: the stored contributions make the stored rows.
     same = merged(stored, MergeShared(OWN, frozenset()))
-    assert [msgpack.decode(piece.data) for piece in same if piece.name == REDONE] == [[]]
+    assert [msgpack.decode(piece.data) for piece in same if piece.name == OUTCOME] == [[]]
     assert not rows_named(same, NODES)
     # A file is gone, and with it the module that only it imports.
     gone = merged(stored, MergeShared(OWN, frozenset({use})))
-    [changed] = [msgpack.decode(piece.data) for piece in gone if piece.name == REDONE]
+    [changed] = [msgpack.decode(piece.data) for piece in gone if piece.name == OUTCOME]
     assert NODES in changed
     lost = {row["node_id"] for row in rows_named(before, NODES)} - {
         row["node_id"] for row in rows_named(gone, NODES)

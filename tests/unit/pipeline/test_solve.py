@@ -11,7 +11,7 @@ from msgspec import msgpack
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
-from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, REDONE, ROWS, Piece, batches_of, sum_counts
+from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, PROGRAM, ROWS, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -45,7 +45,7 @@ def rows_named(pieces: list[Piece], name: str) -> list[dict[str, Any]]:
 
 
 def outcome_of(pieces: list[Piece]) -> RepositoryOutcome:
-    [piece] = [piece for piece in pieces if piece.name == REDONE]
+    [piece] = [piece for piece in pieces if piece.name == OUTCOME]
     return msgpack.decode(piece.data, type=RepositoryOutcome)
 
 
@@ -88,7 +88,7 @@ def test_rows_do_not_depend_on_chunks_and_processes(chunks: int, processes: int,
 def test_nothing_differs_if_nothing_changed(clean: list[Piece]) -> None:
     pieces = solved(stored_programs(clean), SolveScope(wanted=frozenset()))
     assert outcome_of(pieces) == RepositoryOutcome([], [], len(TREE))
-    assert [piece.name for piece in pieces if piece.name not in (REDONE, COUNTS)] == []
+    assert [piece.name for piece in pieces if piece.name not in (OUTCOME, COUNTS)] == []
 
 
 def test_after_an_edit_files_with_other_relations_are_emitted(clean: list[Piece]) -> None:

@@ -14,7 +14,7 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import REDONE, STORED, Piece, batches_of, row_pieces
+from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, batches_of, row_pieces
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 
 A, B = (file_id("r", path) for path in ("a.py", "b.py"))
@@ -56,7 +56,7 @@ def compared(now: dict[str, pa.RecordBatch], before: dict[str, pa.RecordBatch]) 
 
 
 def outcome_of(pieces: list[Piece]) -> ToolOutcome:
-    [outcome] = [msgpack.decode(piece.data, type=ToolOutcome) for piece in pieces if piece.name == REDONE]
+    [outcome] = [msgpack.decode(piece.data, type=ToolOutcome) for piece in pieces if piece.name == OUTCOME]
     return outcome
 
 
@@ -77,7 +77,7 @@ def test_equal_rows_in_another_order_are_no_change() -> None:
     one, other = checker_row("a.py"), checker_row("b.py")
     pieces = compared({TYPES: rows(TYPES, one, other)}, {TYPES: rows(TYPES, other, one)})
     assert outcome_of(pieces) == ToolOutcome({SCIP: [], TYPES: []})
-    assert [piece.name for piece in pieces] == [REDONE]
+    assert [piece.name for piece in pieces] == [OUTCOME]
 
 
 def test_only_files_with_other_rows_are_kept() -> None:

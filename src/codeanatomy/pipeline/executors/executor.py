@@ -32,7 +32,7 @@ Held: TypeAlias = Any
 # What pieces are grouped by: files that are worked on together, or a whole repository.
 GroupBy: TypeAlias = Literal["chunk", "repo_id"]
 # Counters that grow by one for each file, in one pass or another.
-COUNTED = ("repo_files_v1", "relate_programs_v1", "graph_files")
+FILE_COUNTERS = ("repo_files_v1", "relate_programs_v1", "graph_files")
 
 
 class Group(NamedTuple):
@@ -106,7 +106,7 @@ class Executor(Protocol):
 def finished_files(piece: Piece) -> tuple[int, int]:
     """Return how many files a piece reports as finished, and their failures."""
     counts = list(json.decode(piece.data, type=Counts).values()) if piece.name == COUNTS else []
-    files = sum(max(each.get(name, 0) for name in COUNTED) for each in counts)
+    files = sum(max(each.get(name, 0) for name in FILE_COUNTERS) for each in counts)
     return files, sum(each.get(FAILURES, 0) for each in counts)
 
 

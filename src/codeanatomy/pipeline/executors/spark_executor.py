@@ -61,8 +61,8 @@ from codeanatomy.pipeline.pieces import (
     DDL,
     KEYS,
     MB,
+    OUTCOME,
     PIECE_BYTES,
-    REDONE,
     SAMPLE,
     Piece,
     Pieces,
@@ -82,7 +82,7 @@ from codeanatomy.spark.session import clone_session
 # Bytes of pieces by name, of a task.
 SIZES = "sizes"
 # Pieces that come back to the driver with the job that makes them.
-SMALL = (COUNTS, DATA_FILE, REDONE, IMPACT, KEYS, SAMPLE, SIZES)
+SMALL = (COUNTS, DATA_FILE, OUTCOME, IMPACT, KEYS, SAMPLE, SIZES)
 # Batches that Spark passes to Python.
 SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
