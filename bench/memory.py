@@ -19,6 +19,8 @@ from pathlib import Path
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 EVERY_SECONDS = 0.25
+# Pauses for each second that a sample takes: walking the pages of large forks slows them down, too.
+PAUSES = 20
 
 
 class Memory(threading.Thread):
@@ -33,7 +35,9 @@ class Memory(threading.Thread):
         self.done = threading.Event()
 
     def run(self) -> None:
-        while not self.done.wait(EVERY_SECONDS):
+        taken = 0.0
+        while not self.done.wait(max(EVERY_SECONDS, PAUSES * taken)):
+            began = time.monotonic()
             now: dict[str, int] = {}
             for pid, name in family(self.root):
                 now[name] = now.get(name, 0) + (_resident(pid) if name == "jvm" else _proportional(pid))
@@ -41,6 +45,7 @@ class Memory(threading.Thread):
             self.samples.append((time.time(), now["together"]))
             for name, size in now.items():
                 self.peak[name] = max(self.peak.get(name, 0), size)
+            taken = time.monotonic() - began
 
     def peak_between(self, begin: float, end: float) -> int:
         return max((size for moment, size in self.samples if begin <= moment <= end), default=0)

@@ -154,6 +154,10 @@ def _delay_signals() -> Iterator[None]:
         signal.raise_signal(received)
 
 
+# While a repository is solved in Python, the JVM has nothing to do: it returns memory that it does not need.
+RETURN_MEMORY = ("-XX:G1PeriodicGCInterval=5000",)
+
+
 def session_settings(
     profile: RuntimeProfile, jars: tuple[Path, ...], jvm_options: tuple[str, ...]
 ) -> dict[str, str]:
@@ -169,7 +173,7 @@ def session_settings(
         "spark.executor.memory": profile.executor_memory,
         "spark.sql.shuffle.partitions": str(profile.shuffle_partitions),
         "spark.driver.extraClassPath": class_path,
-        "spark.driver.defaultJavaOptions": " ".join((logging, *jvm_options)),
+        "spark.driver.defaultJavaOptions": " ".join((logging, *RETURN_MEMORY, *jvm_options)),
     }
     if not local:
         settings["spark.jars"] = ",".join(jar.as_uri() for jar in jars)
