@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence, SymbolInformation
@@ -277,13 +277,13 @@ def test_rows_longer_than_a_piece(spark: SparkSession, tmp_path: Path) -> None:
 def test_the_largest_repository_is_first(
     spark: SparkSession, sources: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    numbers: list[tuple[dict[str, int], int]] = []
-    by_repository = spark_executor._by_repository
+    numbers: list[dict[str, int]] = []
+    largest_first = spark_executor.largest_first
 
-    def watched(values: Mapping[str, int], otherwise: Column) -> Column:
-        numbers.append((dict(values), 0))
-        return by_repository(values, otherwise)
+    def watched(sizes: Mapping[str, int], most: int) -> dict[str, int]:
+        numbers.append(largest_first(sizes, most))
+        return numbers[-1]
 
-    monkeypatch.setattr(spark_executor, "_by_repository", watched)
+    monkeypatch.setattr(spark_executor, "largest_first", watched)
     by_spark(spark, tmp_path, sources, until=RELATE)
-    assert numbers[0][0] == {"app": 0, "a": 1}
+    assert numbers[0] == {"app": 0, "a": 1}

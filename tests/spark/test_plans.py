@@ -56,7 +56,7 @@ Columns: TypeAlias = dict[str, Any]
 class PlannedExecutor(SparkExecutor):
     """Plan the passes and compute nothing."""
 
-    def _computed(self, step: str, work: object, frame: DataFrame, status: Callable[[], str]) -> SparkHeld:
+    def _computed(self, step: str, work: object, frame: DataFrame, progress: object, total: int) -> SparkHeld:
         return SparkHeld(frame)
 
 

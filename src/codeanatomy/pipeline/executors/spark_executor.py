@@ -172,14 +172,12 @@ class SparkExecutor:
         return self._computed(step, work, frame, progress, total)
 
     def _repository_numbers(self) -> tuple[Column, int]:
-        """Return the task of each repository: the largest has the first, so it begins first."""
+        """Return the task of each repository as a column, and the number of tasks."""
         cores = self._run.spark.sparkContext.defaultParallelism
-        sizes = self._run.repository_bytes
-        ordered = sorted(sizes, key=lambda repo_id: (-sizes[repo_id], repo_id))
-        tasks = max(1, min(len(ordered), 8 * cores))
-        numbers = {repo_id: place % tasks for place, repo_id in enumerate(ordered)}
+        numbers = largest_first(self._run.repository_bytes, 8 * cores)
         pairs = [F.lit(each) for pair in numbers.items() for each in pair]
-        return F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), F.lit(0)), tasks
+        number = F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), F.lit(0))
+        return number, max(numbers.values(), default=0) + 1
 
     def _tasks(self, step: str) -> int:
         """Return the number of tasks for chunks of files."""
@@ -340,6 +338,16 @@ def _rows(pieces: Pieces) -> Iterator[pa.RecordBatch]:
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:
     return reduce(DataFrame.union, frames)
+
+
+def largest_first(sizes: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return the task of each repository: the largest has the first, so it begins first.
+
+    >>> largest_first({"requests": 2, "django": 173, "flask": 4}, most=2)
+    {'django': 0, 'flask': 1, 'requests': 0}
+    """
+    ordered = sorted(sizes, key=lambda repo_id: (-sizes[repo_id], repo_id))
+    return {repo_id: place % most for place, repo_id in enumerate(ordered)}
 
 
 def _column(name: str, fields: Sequence[str]) -> Column:
