@@ -104,6 +104,7 @@ def test_memory_is_let_go_by_a_pass_that_fails(
     assert not persisted(spark)
 
 
+@pytest.mark.system
 def test_every_policy_makes_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     """Also where a step has several frames, each of which is staged by itself."""
     named = {"a": put(tmp_path, "a"), "b": put(tmp_path, "b")}

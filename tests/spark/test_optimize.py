@@ -171,6 +171,7 @@ THINGS = Table(
 )
 
 
+@pytest.mark.system
 def test_sorting_keeps_repositories_together(spark: SparkSession, make_store: Callable[..., Store]) -> None:
     store = make_store(THINGS)
     rows = spark.range(0, 120_000, 1, 4).selectExpr(

@@ -573,6 +573,7 @@ def test_a_copy_does_not_tell_where_it_was_made(tmp_path: Path) -> None:
 # What scip-python makes
 
 
+@pytest.mark.system
 def test_names_and_numbers_are_those_of_the_indexer() -> None:
     """Its source map has the bindings it was generated from: an oracle for every number."""
     folder = scip_tool.installed().resolve().parent / "dist"

@@ -232,6 +232,7 @@ def test_without_statistics_of_repositories_all_files_are_read(tmp_path: Path) -
         assert opened(reader, name, repo_id=(ONE,)) == opened(reader, name)
 
 
+@pytest.mark.system
 def test_without_statistics_of_owners_all_files_of_a_repository_are_read(tmp_path: Path, work: Work) -> None:
     """The counts above depend on the policy: here it names no owner."""
     settings = without_statistics("owner_file_id", "file_id", "path")

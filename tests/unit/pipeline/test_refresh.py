@@ -452,7 +452,6 @@ CASES = {
 QUICK = frozenset(
     {
         "the body of a function, with others below",
-        "a new file has the name that was missing",
         "a module is deleted",
     }
 )
@@ -755,6 +754,7 @@ def test_the_full_profile(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_several_processes_make_the_same_rows(edited: Edited, longer: Path) -> None:
     edited.refreshed(LONGER, "refresh.processes=3")
     expect_equal(edited.lake, longer)

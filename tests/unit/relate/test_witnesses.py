@@ -579,6 +579,7 @@ def scip_cells(folder: Path, index: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.system
 def test_pyrefly_itself(tmp_path: Path) -> None:
     source = (
         "from pathlib import Path\ndef f(p: Path, n: 'Node'):\n    p.read_text().strip()\n    n.next().go()\n"
