@@ -23,7 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
-from threading import Lock
+from threading import Lock, current_thread, main_thread
 from typing import IO, Any, ParamSpec, Self, TypeVar, cast
 from weakref import finalize
 
@@ -34,6 +34,8 @@ Made = TypeVar("Made")
 Given = ParamSpec("Given")
 # An entry of the file of counts: files and failures.
 ENTRY = struct.Struct("=II")
+# Option of the worker process.
+END_WITH_PARENT = "end-with-parent"
 # In the worker process: descriptor of the file of counts.
 COUNTS_FILE: list[int] = []
 
@@ -72,7 +74,7 @@ class Worker:
                 counts = self._open_counts()
                 # Not from the folder of the command, where an analysed file may have the name of a module.
                 self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", __name__, str(counts)],
+                    [sys.executable, "-P", "-m", __name__, str(counts), *self._parent()],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     pass_fds=(counts,),
@@ -92,6 +94,11 @@ class Worker:
             # Not by `stop`: it may be read at that moment.
             finalize(self, os.close, self._counts)
         return self._counts
+
+    @staticmethod
+    def _parent() -> list[str]:
+        """Have it end with this process; Linux would end it with the thread that has started it."""
+        return [END_WITH_PARENT] if current_thread() is main_thread() else []
 
     @property
     def finished(self) -> tuple[int, int]:
@@ -144,11 +151,12 @@ def _send(line: Any, message: object) -> None:
     line.flush()
 
 
-def serve(counts: int) -> None:
+def serve(counts: int, *options: str) -> None:
     """Answer calls until the parent closes the pipe; finished files are counted in an open file."""
     COUNTS_FILE.append(counts)
-    # Also while it works, and with it what it has forked.
-    end_with_parent()
+    if END_WITH_PARENT in options:
+        # Also while it works, and with it what it has forked.
+        end_with_parent()
     # Output of libraries must not mix with the answers.
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -168,6 +176,6 @@ if __name__ == "__main__":
     from codeanatomy.pipeline.executors import local_executor  # noqa: F401
     from codeanatomy.pipeline.executors.local_process import serve as serve_calls
 
-    serve_calls(int(sys.argv[1]))
+    serve_calls(int(sys.argv[1]), *sys.argv[2:])
     # The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.
     os._exit(0)
