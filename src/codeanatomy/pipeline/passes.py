@@ -373,9 +373,8 @@ class Passes:
     def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
         # Not those of the feed, which also lists files of a run that was rolled back.
-        return (
-            refresh.changed | refresh.touched_in(SCIP) | refresh.missing if self._busy[NORMALIZE] else NOTHING
-        )
+        redone = refresh.changed | refresh.touched_in(SCIP) | refresh.missing
+        return redone if self._busy[NORMALIZE] else NOTHING
 
     def _commit_solved(self, solved: Held) -> None:
         redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
@@ -504,13 +503,10 @@ class Passes:
                 (piece.data for piece in executor.collect(made, KEYS)),
                 lambda: (piece.data for piece in executor.collect(made, KEY_OWNERS)),
             )
-            shared = [
-                executor.map_groups(
-                    GRAPH, [made], (SHARED,), "repo_id", MergeShared(frozenset(self._busy[GRAPH]))
-                )
-            ]
-            run.count(sum_counts(executor.collect(shared[0], COUNTS)))
-            changed = NOTHING
+            work = MergeShared(frozenset(self._busy[GRAPH]))
+            merged = executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", work)
+            run.count(sum_counts(executor.collect(merged, COUNTS)))
+            shared, changed = [merged], NOTHING
         else:
             refresh = self._refresh_state
             refuse_refreshed_keys(run, refresh, (piece.data for piece in executor.collect(made, KEY_OWNERS)))

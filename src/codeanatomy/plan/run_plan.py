@@ -393,14 +393,12 @@ def _action(
         return "run", "never built"
     is_same = _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]
     damaged = sorted(state.damaged.intersection(step.outputs))
-    if damaged:
-        reasons = [f"{', '.join(damaged)} is damaged or missing"]
-        return "run", ", and ".join(
-            reasons if is_same else [*reasons, _change_reason(step, repo_id, prints, rules, row, request)]
-        )
-    if is_same:
+    if is_same and not damaged:
         return "skip", f"unchanged since run {row.run_id}"
-    return "run", _change_reason(step, repo_id, prints, rules, row, request)
+    reasons = [f"{', '.join(damaged)} is damaged or missing"] if damaged else []
+    if not is_same:
+        reasons.append(_change_reason(step, repo_id, prints, rules, row, request))
+    return "run", ", and ".join(reasons)
 
 
 def _change_reason(

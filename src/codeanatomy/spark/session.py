@@ -163,7 +163,7 @@ def session_settings(
 ) -> dict[str, str]:
     """Return the Spark settings of a profile; settings that the user gives by full name override them."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
-    logging = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -Dcodeanatomy.log={profile.log_level}"
+    log_options = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -Dcodeanatomy.log={profile.log_level}"
     local = profile.master.startswith("local")
     settings = {
         **FIXED,
@@ -173,7 +173,7 @@ def session_settings(
         "spark.executor.memory": profile.executor_memory,
         "spark.sql.shuffle.partitions": str(profile.shuffle_partitions),
         "spark.driver.extraClassPath": class_path,
-        "spark.driver.defaultJavaOptions": " ".join((logging, *RETURN_MEMORY, *jvm_options)),
+        "spark.driver.defaultJavaOptions": " ".join((log_options, *RETURN_MEMORY, *jvm_options)),
     }
     if not local:
         settings["spark.jars"] = ",".join(jar.as_uri() for jar in jars)
