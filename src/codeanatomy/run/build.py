@@ -513,8 +513,9 @@ def _run_step(
     run.check()
     step = run.plan.step(name)
     attributes: dict[str, str | int] = {"step": name, "repositories": len(step.busy)}
-    Log(run_id=run.run_id, step=name).info("step begins", extra=attributes)
+    log = Log(run_id=run.run_id, step=name)
     if name not in run.begun:
+        log.info("step begins", extra=attributes)
         run.begun.append(name)
     with (
         _name_step_in_errors(name),
@@ -529,13 +530,15 @@ def _run_step(
             run.errors[name] = _message(run, problem)
             raise
         span.note({"rows": sum(run.committed[each].rows for each in run.written(name))})
-        if is_last and not later & {*step.busy}:
+        is_done = is_last and not later & {*step.busy}
+        if is_done:
             run.finished.add(name)
             # A refresh is never resumed: to start again takes no longer than to find its progress.
             if not step.refreshes:
                 lease.record_step(run.step_done(name))
         lease.check()
-    Log(run_id=run.run_id, step=name).info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
+    if is_done:
+        log.info("step done", extra={"seconds": run.seconds[f"{name}_step"]})
 
 
 @contextmanager
