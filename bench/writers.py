@@ -99,7 +99,7 @@ def ordered_batches(lake: str, name: str) -> list[pa.RecordBatch]:
     rows = light_table(lake, name, table.column_names).cast(arrow_schema(table))
     by_file = ["path"] if name == "cpg_edges" else [table.owner or "repo_id"]
     keys = list(dict.fromkeys(("repo_id", *by_file, *table.sort_keys)))
-    if any(pa.types.is_nested(field.type) for field in rows.schema):
+    if table.stage == "extract" and any(pa.types.is_nested(field.type) for field in rows.schema):
         # One by one: a column of all files together may be too long for one array.
         single = [batch.slice(at, 1) for batch in rows.to_batches() for at in range(batch.num_rows)]
         single.sort(key=lambda row: tuple(str(row.column(key)[0]) for key in keys[:2]))

@@ -26,7 +26,6 @@ from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
-from codeanatomy.run import build as building
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 
@@ -90,8 +89,8 @@ def worker_code(code: str) -> Iterator[None]:
 
 def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:
     """Refresh a lake: build the changed files."""
-    with patch.object(building, "Worker", lambda: KEPT):
-        return build(order(lake, repositories, *settings, **options), Progress(io.StringIO()), no_session)
+    request = order(lake, repositories, *settings, **options)
+    return build(request, Progress(io.StringIO()), no_session, started=KEPT)
 
 
 def clean_lake(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:

@@ -26,6 +26,7 @@ from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
 
 if TYPE_CHECKING:
+    from codeanatomy.pipeline.executors.local_process import Worker
     from codeanatomy.plan.build_request import BuildRequest, EngineChoice, TypesChoice
     from codeanatomy.run.report import BuildReport
 
@@ -120,12 +121,28 @@ def build(
     fail the build: `codeanatomy errors` lists them. Unchanged files are not built again: `codeanatomy plan`
     shows what would be. Exit code 1 if a repository could not be built.
     """
+    from codeanatomy.pipeline.executors.local_process import Worker
+
+    with Worker() as worker:
+        if ordered["engine"] != "spark":
+            # It imports what it needs while this process does.
+            worker.start()
+        report = _built(_settings(flags, master, trace, log_format), worker, wait=wait, **ordered)
+    if form == "json":
+        print_json(msgspec.to_builtins(report))
+    else:
+        _print_build(report)
+    if report.status == "failed":
+        raise SystemExit(EXIT_FINDINGS)
+
+
+def _built(settings: Settings, worker: Worker, *, wait: bool, **ordered: Any) -> BuildReport:
+    """Build with progress, logs, spans and, if it is needed, a Spark session."""
     from codeanatomy.logs import open_logs
     from codeanatomy.progress import Progress
     from codeanatomy.run.build import build as build_run
     from codeanatomy.tracing import open_trace
 
-    settings = _settings(flags, master, trace, log_format)
     request = _build_request(settings, wait=wait, **ordered)
     logs = settings.observe.log_level != "off"
     # JSON log lines are not mixed with progress lines, and text log lines not with bars.
@@ -136,15 +153,10 @@ def build(
         open_trace(settings.observe) as trace_sink,
         session_for(settings, progress) as session,
     ):
-        report = build_run(request, progress, session, trace_sink)
+        report = build_run(request, progress, session, trace_sink, worker)
     if trace_sink.problem and not logs:
         click.echo(f"warning: {trace_sink.problem}", err=True)
-    if form == "json":
-        print_json(msgspec.to_builtins(report))
-    else:
-        _print_build(report)
-    if report.status == "failed":
-        raise SystemExit(EXIT_FINDINGS)
+    return report
 
 
 @click.command()

@@ -140,10 +140,13 @@ class Passes:
         self._is_indexed = any(map(self._has_index, self.repositories))
         self._background = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
+        # Programs of files that stay, which are read while pass one works.
+        self._stored_programs: Future[Held] | None = None
 
     def execute(self) -> None:
         """Run the steps that have work."""
         with self._released():
+            self._read_programs()
             self._first_pass()
             solved = [self._solve()] if self._busy[RELATE] else []
             self._join()
@@ -155,6 +158,7 @@ class Passes:
         refresh = self._refresh_state
         with self._released():
             if self._busy[RELATE] and not self._is_whole(RELATE):
+                self._read_programs()
                 self._extract(Sink())
                 compare_tools(self.run, self.executor, refresh, self._views)
                 self._solved(Sink())
@@ -213,6 +217,13 @@ class Passes:
         return SecondPass(normalized, frozenset(self._busy[GRAPH]), self.run.request.profile, sink)
 
     # Pass one.
+
+    def _read_programs(self) -> None:
+        """Begin to read the stored programs of the repository, which its solve needs."""
+        if self._busy[RELATE] and not self._is_whole(RELATE):
+            wanted = stored_rows(self._refresh_state.repo_id, {PROGRAMS: STORED_PROGRAMS})
+            read = self.run.in_thread(lambda: self.executor.stored(wanted))
+            self._stored_programs = self._background.submit(read)
 
     def _first_pass(self) -> None:
         if self._busy[EXTRACT]:
@@ -352,7 +363,6 @@ class Passes:
         ]
         if not is_whole:
             refresh = self._refresh_state
-            wanted += stored_rows(refresh.repo_id, {PROGRAMS: STORED_PROGRAMS})
             normalized = self._normalized_files(refresh)
             if self._is_indexed and self._second_files() is None:
                 # All files are normalized in pass two, which needs the diagnostics of relate of all.
@@ -360,6 +370,7 @@ class Passes:
             emitted = refresh.touched_in(FILES, *TOOL_TABLES) | normalized
             scopes[refresh.repo_id] = SolveScope(refresh.changed, emitted, normalized)
         inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
+        inputs += [self._stored_programs.result()] if self._stored_programs else []
         names = (PROGRAM, PROGRAMS, *TOOL_TABLES)
         with run.timed(RELATE):
             work = Solve(scopes, sink, max(1, run.cores_of_task // len(scopes)))

@@ -182,11 +182,18 @@ def _no_session() -> SparkSession:
 
 
 def build(
-    request: BuildRequest, progress: Progress, session: Callable[[], SparkSession], trace: Trace = NO_TRACE
+    request: BuildRequest,
+    progress: Progress,
+    session: Callable[[], SparkSession],
+    trace: Trace = NO_TRACE,
+    started: Worker | None = None,
 ) -> BuildReport:
-    """Build the repositories of a request; `session` is called only if Spark is needed."""
-    prepared = prepare(request, progress)
-    with Worker() as worker:
+    """Build the repositories of a request; `session` is called only if Spark is needed.
+
+    A worker process that the caller has started is stopped at the end.
+    """
+    with started or Worker() as worker:
+        prepared = prepare(request, progress)
         version = manifest_version(request.lake)
         if request.engine != "spark":
             # Starting it takes longer than planning, which decides whether it is needed.

@@ -151,6 +151,16 @@ def _send(line: Any, message: object) -> None:
     line.flush()
 
 
+class WithoutPandas:
+    """Hides pandas: pyarrow imports it, if it is there, for the first array it makes, which takes 0.2 s."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        """Refuse the import."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
 def serve(counts: int, *options: str) -> None:
     """Answer calls until the parent closes the pipe; finished files are counted in an open file."""
     COUNTS_FILE.append(counts)
@@ -172,7 +182,10 @@ def serve(counts: int, *options: str) -> None:
 
 
 if __name__ == "__main__":
-    # Functions are sent by the name of their module, and this one has another name here.
+    sys.meta_path.insert(0, WithoutPandas())
+    # Functions are sent by the name of their module, and this one has another name here. The passes are
+    # imported before they are asked for.
+    from codeanatomy.pipeline import first_pass, second_pass, solve  # noqa: F401
     from codeanatomy.pipeline.executors import local_executor  # noqa: F401
     from codeanatomy.pipeline.executors.local_process import serve as serve_calls
 
