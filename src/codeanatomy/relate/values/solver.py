@@ -190,10 +190,7 @@ class Solver:
 
     def run(self) -> None:
         """Run deferred rules and propagate new objects until nothing changes."""
-        # One loop without calls of its own methods where it can: it runs a million times.
         tasks, queue, pending = self._tasks, self._queue, self._pending
-        all_edges, all_rules, weak_edges = self._edges, self._rules, self._weak_edges
-        propagate = self._propagate
         while tasks or queue:
             if tasks:
                 rule, data = tasks.popleft()
@@ -201,24 +198,29 @@ class Solver:
                 continue
             node = queue.popleft()
             new = pending[node]
-            if new is None:
-                continue
             pending[node] = None
-            edges = all_edges[node]
-            if edges is not None:
-                for dst in (edges,) if isinstance(edges, int) else edges:
-                    propagate(dst, new)
-            if node in weak_edges:
-                hinted = as_hints(new)
-                for dst in weak_edges[node]:
-                    propagate(dst, hinted)
-            rules = all_rules[node]
-            if isinstance(rules, tuple):
-                rule, data = rules
+            if new is not None:
+                self._pass_on(node, new)
+
+    def _pass_on(self, node: int, new: tuple[Object, ...]) -> None:
+        """Pass new objects of a node along its edges and to its rules."""
+        edges = self._edges[node]
+        if isinstance(edges, int):
+            self._propagate(edges, new)
+        elif edges is not None:
+            for dst in edges:
+                self._propagate(dst, new)
+        if node in self._weak_edges:
+            hinted = as_hints(new)
+            for dst in self._weak_edges[node]:
+                self._propagate(dst, hinted)
+        rules = self._rules[node]
+        if isinstance(rules, tuple):
+            rule, data = rules
+            rule(new, *data)
+        elif rules is not None:
+            for rule, data in list(rules):
                 rule(new, *data)
-            elif rules is not None:
-                for rule, data in list(rules):
-                    rule(new, *data)
 
     def objects_at(self, node: int) -> Sequence[Object]:
         """Return the objects of a node; hints only if there is nothing else."""
