@@ -125,6 +125,7 @@ def test_every_policy_makes_the_same_rows(spark: SparkSession, tmp_path: Path) -
     assert not compared.tables, compared.differences[:3]
 
 
+@pytest.mark.system
 def test_what_a_failed_run_has_staged_is_not_computed_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
@@ -23,6 +24,7 @@ from support.spark_builds import built, rows
 from support.typed_program import PROGRAM
 
 
+@pytest.mark.system
 def test_tools_run_beside_pass_one(spark: SparkSession, tmp_path: Path) -> None:
     lake, local = tmp_path / "lake", tmp_path / "local"
     packed = two_repositories.FILES["a"] | {"packed/mod.py": b"def f(): ...\nf()\n"}

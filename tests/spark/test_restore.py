@@ -63,6 +63,7 @@ def test_a_thread_of_its_own_asks_for_transactions(spark: SparkSession, tmp_path
     assert size > 0
 
 
+@pytest.mark.system
 def test_spark_brings_back_what_only_spark_can_write(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     place = store.location(NAME)

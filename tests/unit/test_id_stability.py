@@ -213,6 +213,7 @@ def test_a_formatter_changes_no_id() -> None:
     assert ids_of(FORMATTED) == ids_of(formatted(FORMATTED, 40)) == ids_of(formatted(FORMATTED, 110))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("package", ["requests", pytest.param("flask", marks=pytest.mark.system)])
 def test_a_formatter_changes_no_id_of_real_files(package: str) -> None:
     """All files of a package, formatted with short lines."""

@@ -4,7 +4,9 @@
 
 The changes of a commit follow from its log entry, as in Spark's feed (`delta.feed`): the rows of its change
 files if it has any, else the rows of the files it added and removed; if a file was both, the rows in which
-the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete.
+the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete. Versions that a
+later one of the window undoes (a restore to a version of the window, or to the one before it) have no part in
+it: what a run that died has written, and its rollback, cancel each other.
 
 Tests: `tests/unit/delta/test_light_feed.py`, `tests/spark/test_light_feed.py`.
 """
@@ -24,7 +26,7 @@ from codeanatomy.delta.log.deletion_vectors import (
     removed_bits,
     vector_path,
 )
-from codeanatomy.delta.log.replay import Action, Add, Remove, read_actions, replay_log
+from codeanatomy.delta.log.replay import Action, Add, Remove, read_actions, read_commit_info, replay_log
 from codeanatomy.delta.read.duck import (
     local_path,
     lookup_connection,
@@ -69,7 +71,7 @@ def changed_owners(
     _require_recorded(place, name, versions.start)
     rows = [
         _select_values(place, changed, column, repo_id)
-        for version in versions
+        for version in _kept_versions(place, name, versions)
         for changed in _changes(place, name, version)
     ]
     if not rows:
@@ -103,6 +105,31 @@ def _require_recorded(place: str, name: str, version: int) -> None:
             f"{name} did not record changes at version {version}",
             f"enable change_data_feed for the table; until then {READ_INSTEAD}",
         )
+
+
+def _kept_versions(place: str, name: str, versions: range) -> list[int]:
+    """Return the versions of a window without those that were undone, and without their restores."""
+    kept, version = [], versions[-1]
+    while version >= versions.start:
+        target = _restored_version(place, name, version)
+        if target is not None and versions.start - 1 <= target < version:
+            version = target
+        else:
+            kept.append(version)
+            version -= 1
+    return kept[::-1]
+
+
+def _restored_version(place: str, name: str, version: int) -> int | None:
+    """Return the version that a commit has restored; None if it is no restore."""
+    try:
+        info = read_commit_info(place, version)
+    except FileNotFoundError as problem:
+        raise _missing_entry(name, version) from problem
+    if info.get("operation") != "RESTORE":
+        return None
+    target = (info.get("operationParameters") or {}).get("version")
+    return None if target is None else int(target)
 
 
 def _missing_entry(name: str, version: int) -> FeedLost:

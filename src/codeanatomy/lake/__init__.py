@@ -1,5 +1,6 @@
 """Describe one lake as a whole: who writes to it, what is published in it, and what runs have recorded.
 
+    cursors           keep the position of each step in the change feeds that it reads
     lease             grant write access to a lake to one run at a time
     manifest          publish the runs of a lake: one manifest row per run and repository
     observations      record the storage events of a run, and write them as rows at its end

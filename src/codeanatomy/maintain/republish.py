@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct, structs
 
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.lake.cursors import append_cursors, moved_cursors, read_cursors
 from codeanatomy.lake.manifest import InputPin, Mode, OutputPin, RunManifest, append_manifest, output_pin
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.steps import EXTRACT
@@ -42,6 +43,10 @@ def republish(root: str, lake: Snapshot, run: RepublishingRun, *, after: int) ->
     finished = max(datetime.now(UTC), earliest)
     pins = {name: _pin(root, pin, run.versions.get(name)) for name, pin in lake.pins.items()}
     rows = [_row(row, run, finished, lake, pins) for row in lake.repositories.values()]
+    known = read_cursors(root, {name: row.run_id for name, row in lake.repositories.items()})
+    before = {name: pin.version for name, pin in lake.pins.items()}
+    cursors = {name: moved_cursors(each, before, run.versions) for name, each in known.items()}
+    append_cursors(root, cursors, Commit(run.run_id))
     append_manifest(root, rows, Commit(run.run_id), after=after)
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct
 
@@ -34,13 +33,12 @@ from codeanatomy.delta.log.replay import (
     replay_log,
 )
 from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import light_table, location
-from codeanatomy.errors import StillNeeded, TableMissing
+from codeanatomy.delta.read.light import location
+from codeanatomy.errors import StillNeeded
+from codeanatomy.lake.cursors import Cursors, read_cursors
 from codeanatomy.lake.lease import LeaseRow, read_lease
 from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.maintain.table_state import referenced_paths
-
-CURSORS = "cdf_cursors"
 
 
 class RetainedFiles(Struct, frozen=True):
@@ -100,10 +98,11 @@ class RetentionGuard:
                 yield VersionReader(
                     step.version, f"run {journal.run_id if journal else ''}, which has not finished"
                 )
-        for cursor in self._cursors:
-            if cursor["dataset"] == name:
-                reader = f"the cursor of {cursor['consumer']} for {cursor['repo_id']}"
-                yield VersionReader(cursor["last_version"] + 1, reader, is_feed=True)
+        for repo_id, cursors in self._cursors.items():
+            for consumer, cursor in cursors.items():
+                if name in cursor.versions:
+                    reader = f"the cursor of {consumer} for {repo_id}"
+                    yield VersionReader(cursor.versions[name] + 1, reader, is_feed=True)
 
     @cached_property
     def _runs(self) -> list[RunManifest]:
@@ -124,12 +123,10 @@ class RetentionGuard:
         return read_lease(self.root)
 
     @cached_property
-    def _cursors(self) -> list[dict[str, Any]]:
-        try:
-            rows = light_table(self.root, CURSORS, ["dataset", "consumer", "repo_id", "last_version"])
-        except TableMissing:
-            return []
-        return list(rows.to_pylist())
+    def _cursors(self) -> dict[str, Cursors]:
+        """The cursors of the newest published run of each repository."""
+        rows = sorted(read_manifest(self.root), key=lambda row: row.finished_at)
+        return read_cursors(self.root, {row.repo_id: row.run_id for row in rows if row.status == "succeeded"})
 
 
 def _find_retained(folder: str, readers: list[VersionReader], since: datetime, hours: float) -> RetainedFiles:

@@ -33,6 +33,7 @@ from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import StorageFailure, UsageError
+from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors, read_cursors
 from codeanatomy.lake.manifest import RunManifest, append_manifest, output_pin
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.table_copies import CopiedTable, copied_bytes, copy_table, write_parquet
@@ -176,8 +177,22 @@ def _copy_as_delta(
     copies = [
         structs.replace(row, output_pins=pinned, input_pins=(), change_windows=()) for row in rows.values()
     ]
+    append_cursors(str(folder), _copied_cursors(lake, rows, pins), Commit(lake.run_id))
     append_manifest(str(folder), copies, Commit(lake.run_id), after=-1)
     return copied
+
+
+def _copied_cursors(lake: Snapshot, rows: dict[str, RunManifest], pins: dict[str, int]) -> dict[str, Cursors]:
+    """Return the cursors of the copy, whose tables are at version 0; not those that were behind."""
+    known = read_cursors(lake.root, {name: row.run_id for name, row in rows.items()})
+    return {
+        name: {
+            step: StepCursor(cursor.rules, dict.fromkeys(cursor.versions, 0))
+            for step, cursor in cursors.items()
+            if all(pins.get(table) == version for table, version in cursor.versions.items())
+        }
+        for name, cursors in known.items()
+    }
 
 
 def _copy_as_parquet(

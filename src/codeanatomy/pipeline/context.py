@@ -73,8 +73,10 @@ class Refresh:
     # Number of the refresh within the run; refreshes commit to a table in this order.
     number: int
     changes: tuple[SourceChange, ...]
-    # By table: the files whose rows changed.
+    # By table: the files whose rows this run has found to differ from the stored ones.
     touched: dict[str, frozenset[str]] = field(default_factory=dict)
+    # By step: what the change feeds of its inputs have after its cursor, as files by table.
+    feeds: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     # Files that a SCIP index has or had documents of, but the repository lacks.
     missing: frozenset[str] = frozenset()
     # Files whose relations the solve has returned, those of them with diagnostics, and files that are gone.
@@ -93,9 +95,14 @@ class Refresh:
         """The files whose rows changed in one of these tables."""
         return frozenset[str]().union(*(self.touched.get(name, frozenset()) for name in tables))
 
+    def in_feed(self, step: str, *tables: str) -> frozenset[str]:
+        """The files that the feeds of some tables have for a step; of all its inputs if none is named."""
+        found = self.feeds.get(step, {})
+        return frozenset[str]().union(*(found.get(name, frozenset()) for name in tables or found))
+
     @property
-    def changed(self) -> frozenset[str]:
-        """The ids of the changed files."""
+    def edited(self) -> frozenset[str]:
+        """The ids of the files that differ from those that extract has read before."""
         return frozenset(change.file_id for change in self.changes)
 
     @property

@@ -44,7 +44,7 @@ from codeanatomy.graph.rows import NODES
 from codeanatomy.node_ids import KEY_CHARS, file_id, key_of
 from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.plan.changes import FILES
-from codeanatomy.plan.steps import EXTRACT
+from codeanatomy.plan.steps import EXTRACT, GRAPH
 
 # By path of a file, its definition keys by qualified path.
 FileKeys: TypeAlias = Sequence[tuple[str, Mapping[str, str]]]
@@ -162,7 +162,10 @@ def refuse_equal_keys(
 
 def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[bytes]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
-    changed, files = refresh.read, sorted(refresh.changed)
+    repo_id, changed_files = refresh.repo_id, refresh.in_feed(GRAPH, FILES)
+    paths = (entry.path for entry in run.listed.listings[repo_id].entries)
+    changed = {path for path in paths if file_id(repo_id, path) in changed_files}
+    files = sorted(changed_files)
     owners = [owner for stream in redone for owner in unpack_owners(stream) if owner.path in changed]
     if NODES in run.pins and owners:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"

@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from msgspec import msgpack, structs
@@ -59,10 +60,10 @@ from codeanatomy.pipeline.pieces import (
 )
 from codeanatomy.pipeline.refreshes import (
     compare_tools,
+    follow_feeds,
     had_diagnostics,
     keep_failures,
     merge_changed,
-    read_change_feeds,
     read_outcome,
 )
 from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
@@ -159,8 +160,13 @@ class Passes:
         with self._released():
             if self._busy[RELATE] and not self._is_whole(RELATE):
                 self._read_programs()
-                self._extract(Sink())
-                compare_tools(self.run, self.executor, refresh, self._views)
+                uncommitted: dict[str, frozenset[str]] = {}
+                if self._busy[EXTRACT]:
+                    self._extract(Sink())
+                    compare_tools(self.run, self.executor, refresh, self._views)
+                    uncommitted = {FILES: refresh.edited, **refresh.touched}
+                self._follow(NORMALIZE, RELATE, uncommitted=uncommitted)
+                self._stored_first_pass(Sink())
                 self._solved(Sink())
         return refresh.impact
 
@@ -230,9 +236,16 @@ class Passes:
             with self._step(EXTRACT, is_last=False):
                 fresh = self._extract(self._sink(*EXTRACTED, *(() if self._is_indexed else FILE_TABLES)))
             self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
-        self._stored_first_pass()
+        self._follow(NORMALIZE, RELATE)
+        self._stored_first_pass(self._sink(*FILE_TABLES))
         if self._busy[NORMALIZE] and not self._is_indexed:
             self._in_background(NORMALIZE, self._commit_normalized)
+
+    def _follow(self, *steps: str, uncommitted: Mapping[str, frozenset[str]] = MappingProxyType({})) -> None:
+        """Read the change feeds of steps that are refreshed: what they have is what these redo."""
+        for step in steps:
+            if self.refresh is not None and self._busy[step] and not self._is_whole(step):
+                follow_feeds(self.run, self.refresh, step, uncommitted)
 
     def _extract(self, sink: Sink) -> Held:
         """Read, extract, normalize and compile the files that are new or have changed."""
@@ -255,32 +268,37 @@ class Passes:
         with run.timed(EXTRACT):
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
         for repo_id in listings:
-            self._viewed[repo_id] = self._files(repo_id) if refresh is None else refresh.changed
+            self._viewed[repo_id] = self._files(repo_id) if refresh is None else refresh.edited
         self._views.append(held)
         self._count(held)
         return held
 
-    def _stored_first_pass(self) -> None:
-        """Normalize and compile files whose evidence is stored: their steps run, and extract does not."""
-        steps = {
-            step: [each for each in self._busy[step] if self._is_whole(step)] for step in (NORMALIZE, RELATE)
-        }
-        if self._is_indexed:
-            steps[NORMALIZE] = []
+    def _stored_first_pass(self, sink: Sink) -> None:
+        """Normalize and compile files whose evidence is stored: extract did not read them in this run."""
+        steps = {NORMALIZE: () if self._is_indexed else self._busy[NORMALIZE], RELATE: self._busy[RELATE]}
         reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
         for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
-            files = self._files(repo_id) - self._viewed.get(repo_id, NOTHING)
+            viewed = self._viewed.get(repo_id, NOTHING)
+            files = self._files(repo_id) - viewed
+            if not self._is_whole(RELATE if repo_id in steps[RELATE] else NORMALIZE):
+                files &= self._redone_files
             if files:
                 names = {*EXTRACTED, *(() if repo_id in self._busy[NORMALIZE] else FILE_TABLES)}
                 own = {name: reads[name] for name in reads if name in names}
                 wanted += stored_rows(repo_id, own, None if self.refresh is None else files)
-                self._viewed[repo_id] = self._files(repo_id)
+                self._viewed[repo_id] = viewed | files
         if wanted:
             step = NORMALIZE if steps[NORMALIZE] else RELATE
             with self._step(step, is_last=False), self.run.timed(step):
-                held = self._view_stored(step, wanted, self._first_work(self._sink(*FILE_TABLES), steps))
+                held = self._view_stored(step, wanted, self._first_work(sink, steps))
             self._count(held)
+
+    @property
+    def _redone_files(self) -> frozenset[str]:
+        """The files of a refresh that normalize and relate redo."""
+        refresh = self._refresh_state
+        return refresh.in_feed(NORMALIZE, FILES) | refresh.in_feed(RELATE, FILES)
 
     def _view_stored(self, step: str, wanted: Sequence[StoredRows], work: FirstPass) -> Held:
         names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
@@ -302,7 +320,7 @@ class Passes:
 
     def _commit_extracted(self, fresh: Held) -> None:
         run, refresh = self.run, self.refresh
-        extracted = self._from_tasks(EXTRACTED, [fresh], None if refresh is None else refresh.changed)
+        extracted = self._from_tasks(EXTRACTED, [fresh], None if refresh is None else refresh.edited)
         made = self._written([fresh], {FAILURES: ROWS + FAILURES}, constants={"run_id": run.run_id})
         failures = structs.replace(made[FAILURES], is_added=True)
         if refresh is None:
@@ -314,8 +332,6 @@ class Passes:
             failures = structs.replace(failures, files=[*failures.files, *kept])
         with run.timed("extract_commit"):
             self._commit(EXTRACT, {**extracted, **tools, FAILURES: failures})
-            if refresh is not None:
-                read_change_feeds(run, refresh, EXTRACT, FILES, *TOOL_TABLES)
         for repo_id in self._busy[EXTRACT]:
             warn_if_source_changed(run, repo_id)
 
@@ -335,7 +351,7 @@ class Passes:
         else:
             # What relate adds to the diagnostics is committed together with them.
             names = [name for name in FILE_TABLES if name != DIAGNOSTICS or not self._busy[RELATE]]
-            redone = self._from_tasks(names, self._views, self._refresh_state.changed)
+            redone = self._from_tasks(names, self._views, self._redone_files)
         with self.run.timed("normalize_commit"):
             self._commit(NORMALIZE, redone)
 
@@ -367,8 +383,8 @@ class Passes:
             if self._is_indexed and self._second_files() is None:
                 # All files are normalized in pass two, which needs the diagnostics of relate of all.
                 normalized |= self._files(refresh.repo_id)
-            emitted = refresh.touched_in(FILES, *TOOL_TABLES) | normalized
-            scopes[refresh.repo_id] = SolveScope(refresh.changed, emitted, normalized)
+            emitted = refresh.in_feed(RELATE) | normalized
+            scopes[refresh.repo_id] = SolveScope(self._redone_files, emitted, normalized)
         inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
         inputs += [self._stored_programs.result()] if self._stored_programs else []
         names = (PROGRAM, PROGRAMS, *TOOL_TABLES)
@@ -383,8 +399,7 @@ class Passes:
 
     def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
-        # Not those of the feed, which also lists files of a run that was rolled back.
-        redone = refresh.changed | refresh.touched_in(SCIP) | refresh.missing
+        redone = self._redone_files | refresh.in_feed(NORMALIZE, SCIP) | refresh.missing
         return redone if self._busy[NORMALIZE] else NOTHING
 
     def _commit_solved(self, solved: Held) -> None:
@@ -400,7 +415,6 @@ class Passes:
         if not self._is_indexed:
             redone[DIAGNOSTICS] = self._refreshed_diagnostics(refresh, solved)
         self._commit(RELATE, redone)
-        read_change_feeds(self.run, refresh, RELATE, RELATIONS)
 
     def _add_diagnostics(self, solved: Held) -> None:
         """Add the diagnostics of relate to those of normalize, which are committed."""
@@ -440,6 +454,7 @@ class Passes:
             return
         step = GRAPH if self._busy[GRAPH] else NORMALIZE
         with self._step(step):
+            self._follow(GRAPH)
             files = self._second_files()
             wanted = self._second_inputs(files)
             inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]
@@ -462,8 +477,7 @@ class Passes:
         if self._is_whole(GRAPH if self._busy[GRAPH] else NORMALIZE):
             return None
         refresh = self._refresh_state
-        touched = refresh.touched_in(FILES, SCIP, DIAGNOSTICS, RELATIONS)
-        return touched | self._normalized_files(refresh)
+        return refresh.in_feed(GRAPH) | self._normalized_files(refresh)
 
     def _second_inputs(self, files: frozenset[str] | None) -> list[StoredRows]:
         """Return the stored rows of files that pass two works on and the passes before have not passed on."""

@@ -2,7 +2,7 @@
 
     compare_tools(run, executor, refresh, views)       # files about which tools report other rows
     read_outcome(run, executor, refresh, solved)       # files with other relations, and why
-    read_change_feeds(run, refresh, "extract", FILES)  # files with other rows in tables that are committed
+    follow_feeds(run, refresh, "graph")                # files with other rows in the inputs of a step
     merge_changed(run, executor, refresh, made, files) # tables in which rows of no file are others
 
 All of it is collected in `context.Refresh`. Tests: `tests/unit/pipeline/test_refresh.py`.
@@ -11,21 +11,18 @@ All of it is collected in `context.Refresh`. Tests: `tests/unit/pipeline/test_re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import json, msgpack
 
-from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.write.adopt import local_folder
-from codeanatomy.errors import FeedLost
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
-from codeanatomy.lake.manifest import ChangeWindow
-from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Refresh, Run, counts_of
@@ -39,6 +36,7 @@ from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_ro
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
+from codeanatomy.plan.feeds import read_feeds
 from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -52,7 +50,6 @@ def compare_tools(
 ) -> tuple[list[Held], ToolOutcome]:
     """Find the files about which tools reported other rows before, and hold their rows."""
     repo_id, outcome = refresh.repo_id, ToolOutcome()
-    refresh.touched[FILES] = refresh.changed
     counts, listings = run.counts.get(repo_id, Counter()), {repo_id: run.listed.listings[repo_id]}
     if not any(counts[name] for name in TOOL_TABLES) and not tool_tasks(
         listings, run.request.types, run.request.scip
@@ -97,7 +94,8 @@ def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -
     refresh.touched[RELATIONS] = differing | refresh.gone
     status = f"{outcome.total:,}/{outcome.total:,} files, {len(differing):,} with other relations"
     run.progress.update(RELATE, status, last=True)
-    others = refresh.touched[RELATIONS] - refresh.gone - refresh.changed
+    redone = refresh.in_feed(RELATE, FILES)
+    others = refresh.touched[RELATIONS] - refresh.gone - redone
     impact = list(refresh.impact)
     if others:
         stored = executor.stored(stored_rows(refresh.repo_id, {RELATIONS: COMPARED}, others, STORED))
@@ -105,7 +103,7 @@ def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -
         held = executor.map_groups(RELATE, [solved, stored], names, "chunk", ExplainImpact(others))
         for piece in executor.collect(held, IMPACT):
             impact += json.decode(piece.data, type=list[Impact])
-    witnessed = refresh.touched_in(*TOOL_TABLES) - refresh.changed - others
+    witnessed = refresh.in_feed(RELATE, *TOOL_TABLES) - redone - others
     paths = [entry.path for entry in run.listed.listings[refresh.repo_id].entries] if witnessed else []
     impact += [Impact(path, "witness") for path in paths if file_id(refresh.repo_id, path) in witnessed]
     refresh.impact = edited_first(impact)
@@ -142,26 +140,23 @@ def merge_changed(
     return [merged], frozenset(name for names in changed for name in names)
 
 
-def read_change_feeds(run: Run, refresh: Refresh, step: str, *names: str) -> None:
-    """Read from the change feeds of tables which files have changed rows, and record the windows.
+def follow_feeds(
+    run: Run, refresh: Refresh, step: str, uncommitted: Mapping[str, frozenset[str]] = MappingProxyType({})
+) -> None:
+    """Find what a step redoes: the files that the change feeds of its inputs have after its cursor.
 
-    The cursor of a repository is the version that its newest published row pins: it moves with publication.
+    `uncommitted` are files that would be in the feeds, by table, where nothing is committed.
     """
-    row = run.base.repositories[refresh.repo_id]
-    cursors = {pin.table_name: pin.version for pin in row.output_pins}
-    for name in names:
-        first, last = cursors.get(name, -1) + 1, run.pins[name]
-        owner = run.store.table(name).owner or ""
-        try:
-            owners = changed_owners(
-                run.store.root, name, first, last, owner, refresh.repo_id, allow_out_of_range=True
-            )
-        except FeedLost as lost:
-            # The changed files are known from the comparison, too.
-            warning = f"{lost.message}: compared with the published rows instead"
-            run.progress.update("feed", warning, last=True)
-            Log(run_id=run.run_id, step=step).warning(warning)
-            continue
-        refresh.touched[name] = owners
-        if first <= last:
-            refresh.windows += (ChangeWindow(name, first, last),)
+    repo_id = refresh.repo_id
+    cursor = run.base.cursors[repo_id][step]
+    found = read_feeds(run.store.root, run.plan.step(step).inputs, repo_id, cursor, run.pins)
+    refresh.feeds[step] = {
+        name: found.files.get(name, frozenset()) | uncommitted.get(name, frozenset())
+        for name in found.files.keys() | uncommitted.keys()
+    }
+    refresh.windows = tuple(dict.fromkeys((*refresh.windows, *found.windows)))
+    known = {each.path for each in refresh.impact}
+    paths = (entry.path for entry in run.listed.listings[repo_id].entries)
+    before = refresh.in_feed(step, FILES) - refresh.edited
+    listed = [path for path in paths if before and file_id(repo_id, path) in before and path not in known]
+    refresh.impact += tuple(Impact(path, "changed") for path in listed)

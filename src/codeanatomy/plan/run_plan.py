@@ -6,9 +6,11 @@
 
 A step is skipped for a repository if its fingerprint equals that of the published run and its tables exist.
 It is resumed if the journal of an unfinished run has it as completed, and nothing was published since. It is
-refreshed (only affected files are processed) if only the source changed, and at most a share of
-`refresh.max_share` of its paths. Else it runs. Ids of two versions are never mixed: if those of a lake are
-of another version than this release makes, all steps of all its repositories run.
+refreshed (only affected files are processed) if its rules are those it ran with, and at most a share of
+`refresh.max_share` of the files has changed: for extract, the paths of the source that differ; for the other
+steps, the files that the change feeds of their inputs have after their cursors (`plan.feeds`). Else it runs.
+Ids of two versions are never mixed: if those of a lake are of another version than this release makes, all
+steps of all its repositories run.
 
 A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
 back first. A table with missing files is emptied and built again.
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -32,12 +35,15 @@ from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.store import SCHEME
 from codeanatomy.delta.write.adopt import has_simple_policy
-from codeanatomy.errors import ContractError, StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import ContractError, FeedLost, StorageFailure, TableMissing, UsageError
+from codeanatomy.lake.cursors import Cursors, read_cursors
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.node_ids import file_id
 from codeanatomy.plan.build_request import EngineChoice
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
+from codeanatomy.plan.feeds import FeedChanges, read_feeds
 from codeanatomy.plan.steps import (
     EXTRACT,
     BuildInputs,
@@ -120,8 +126,10 @@ class Plan(Struct, frozen=True):
     steps: tuple[PlannedStep, ...]
     # Repositories that cannot be built, and why.
     failed: dict[str, str]
-    # Changed paths of the repositories that are refreshed.
+    # Changed paths of the repositories that are refreshed; none if only steps after extract are.
     changes: dict[str, tuple[SourceChange, ...]] = {}
+    # By repository: files that are in the change feeds of its steps already.
+    pending: dict[str, tuple[str, ...]] = {}
     # Files that a refresh will process, and why; empty unless requested.
     impact: dict[str, tuple[Impact, ...]] = {}
     # Run that holds the lease now.
@@ -173,6 +181,8 @@ class LakeState(Struct, frozen=True):
     newest: dict[str, int]
     # Published tables with missing files or log entries.
     damaged: frozenset[str]
+    # By repository.
+    cursors: dict[str, Cursors] = {}
 
     @property
     def pins(self) -> dict[str, int]:
@@ -195,7 +205,8 @@ def lake_state(root: str, tables: Sequence[Table]) -> LakeState:
     damaged = frozenset(
         name for name, pin in pins.items() if name not in newest or not is_readable(root, name, pin.version)
     )
-    return LakeState(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged)
+    cursors = read_cursors(root, {name: row.run_id for name, row in lake.repositories.items()})
+    return LakeState(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged, cursors)
 
 
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
@@ -223,13 +234,13 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         }
         for step in steps
     }
-    changes = _plan_refreshes(steps, actions, rules, state, request)
-    _align_shared_tables(steps, actions)
     rebuilt = state.damaged.intersection(name for step in steps for name in step.outputs)
     # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones.
     target = {name: version for name, version in state.pins.items() if name not in rebuilt}
     for done in resumed.values():
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
+    changes, pending = _RefreshPlanner(steps, actions, rules, state, request, target).plan()
+    _align_shared_tables(steps, actions)
     undo = tuple(
         Undo(name, version, target.get(name))
         for name, version in state.newest.items()
@@ -247,7 +258,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
     pins = {name: version for name, version in target.items() if name not in written}
     planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
-    engine, reason = choose_engine(request, planned, changes)
+    engine, reason = choose_engine(request, planned, changes, pending)
     return Plan(
         request.lake,
         state.run_id,
@@ -257,13 +268,17 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         planned,
         request.failed,
         changes,
+        pending,
         engine=engine,
         engine_reason=reason,
     )
 
 
 def choose_engine(
-    request: PlanRequest, steps: Sequence[PlannedStep], changes: Mapping[str, Sequence[SourceChange]]
+    request: PlanRequest,
+    steps: Sequence[PlannedStep],
+    changes: Mapping[str, Sequence[SourceChange]],
+    pending: Mapping[str, Sequence[str]],
 ) -> tuple[Engine, str]:
     """Choose the executor: local processes for a local lake if few bytes of sources are read, else Spark."""
     if request.engine != "auto":
@@ -274,7 +289,11 @@ def choose_engine(
     size = 0
     for repo_id in dict.fromkeys(repo_id for step in steps for repo_id in step.busy):
         states = request.file_states.get(repo_id, {})
-        paths = [change.path for change in changes[repo_id]] if repo_id in changes else list(states)
+        paths = set(states)
+        if repo_id in changes:
+            behind = set(pending.get(repo_id, ()))
+            paths = {path for path in states if behind and file_id(repo_id, path) in behind}
+            paths |= {change.path for change in changes[repo_id]}
         size += sum(_read_bytes(states[path]) for path in paths if path in states)
     relation, most = ("at most" if size <= request.local_bytes else "more than"), request.local_bytes
     reason = f"{size:,} bytes of sources, {relation} refresh.local_bytes = {most:,}"
@@ -440,36 +459,96 @@ def _has_current_ids(row: RunManifest) -> bool:
     return row.id_version == node_ids.ID_VERSION
 
 
-def _plan_refreshes(
-    steps: Sequence[Step],
-    actions: Actions,
-    rules: Mapping[str, str],
-    state: LakeState,
-    request: PlanRequest,
-) -> dict[str, tuple[SourceChange, ...]]:
-    """Replace the action run by refresh where possible, and return the changed paths by repository."""
-    refreshed: dict[str, tuple[SourceChange, ...]] = {}
-    first, obstacle = steps[0], _obstacle(steps, request)
-    for repo_id, states in request.file_states.items():
-        if not _is_refreshable(first, repo_id, actions, rules, state):
-            continue
+@dataclass(frozen=True)
+class _RefreshPlanner:
+    """Replaces the action run by refresh where that is sufficient."""
+
+    steps: Sequence[Step]
+    actions: Actions
+    rules: Mapping[str, str]
+    state: LakeState
+    request: PlanRequest
+    # Versions that the run starts from.
+    pins: Mapping[str, int]
+
+    def plan(self) -> tuple[dict[str, tuple[SourceChange, ...]], dict[str, tuple[str, ...]]]:
+        """Return the changed paths, and the files in change feeds, of the repositories that are refreshed."""
+        changes: dict[str, tuple[SourceChange, ...]] = {}
+        pending: dict[str, tuple[str, ...]] = {}
+        obstacle = _obstacle(self.steps, self.request)
+        for repo_id in self.request.file_states.keys() & self.state.repositories.keys():
+            edited: tuple[SourceChange, ...] | None = ()
+            if self.actions[self.steps[0].name][repo_id][0] == "run":
+                edited = self._refresh_extract(repo_id, obstacle)
+            if edited is None or obstacle is not None:
+                continue
+            files = self._refresh_later(repo_id, edited)
+            if files is not None or edited or self.actions[self.steps[0].name][repo_id][0] == "refresh":
+                changes[repo_id] = edited
+                pending[repo_id] = tuple(sorted(files or ()))
+        return dict(sorted(changes.items())), pending
+
+    def _refresh_extract(self, repo_id: str, obstacle: str | None) -> tuple[SourceChange, ...] | None:
+        """Return the paths that extract reads if it is refreshed."""
+        step, request = self.steps[0], self.request
+        if not _is_refreshable(step, repo_id, self.actions, self.rules, self.state):
+            return None
+        reasons = self.actions[step.name]
         if obstacle is not None:
-            actions[first.name][repo_id] = ("run", f"{actions[first.name][repo_id][1]}, and {obstacle}")
-            continue
-        has_scip = _has_other_scip(first, repo_id, state.repositories[repo_id], request)
-        and_scip = f", and {SCIP_INPUT} changed" if has_scip else ""
-        before = read_file_states(request.lake, repo_id, state.pins[FILES])
-        changes, paths = source_changes(repo_id, before, states), len(before.keys() | states.keys())
+            reasons[repo_id] = ("run", f"{reasons[repo_id][1]}, and {obstacle}")
+            return None
+        now = request.file_states[repo_id]
+        before = read_file_states(request.lake, repo_id, self.state.pins[FILES])
+        changes, paths = source_changes(repo_id, before, now), len(before.keys() | now.keys())
         if len(changes) > (request.max_share or 0) * paths:
             share = f"{len(changes):,} of {paths:,} paths changed: more than refresh.max_share"
-            actions[first.name][repo_id] = ("run", f"{share}{and_scip}")
-            continue
-        refreshed[repo_id] = changes
-        for step in steps:
-            is_after = all(actions[name][repo_id][0] == "refresh" for name in step.after)
-            if is_after and _is_refreshable(step, repo_id, actions, rules, state):
-                actions[step.name][repo_id] = ("refresh", f"{_change_summary(changes)}{and_scip}")
-    return refreshed
+            reasons[repo_id] = ("run", f"{share}{self._and_scip(repo_id)}")
+            return None
+        reasons[repo_id] = ("refresh", f"{_change_summary(changes)}{self._and_scip(repo_id)}")
+        return changes
+
+    def _and_scip(self, repo_id: str) -> str:
+        row = self.state.repositories[repo_id]
+        has_scip = _has_other_scip(self.steps[0], repo_id, row, self.request)
+        return f", and {SCIP_INPUT} changed" if has_scip else ""
+
+    def _refresh_later(self, repo_id: str, edited: Sequence[SourceChange]) -> frozenset[str] | None:
+        """Refresh steps after extract; return the files that are in their feeds, None if no step is."""
+        files: frozenset[str] | None = None
+        for step in self.steps[1:]:
+            action, reason = self.actions[step.name][repo_id]
+            if action != "run" or any(self.actions[name][repo_id][0] == "run" for name in step.after):
+                continue
+            found = self._feed_changes(step, repo_id)
+            if isinstance(found, str):
+                self.actions[step.name][repo_id] = ("run", f"{reason}, and {found}" if found else reason)
+                continue
+            others = found.all_files - {change.file_id for change in edited}
+            count = len(others) + len(edited)
+            if others and count > (self.request.max_share or 0) * len(self.request.file_states[repo_id]):
+                many = f"{count:,} files are in its change feeds: more than refresh.max_share"
+                self.actions[step.name][repo_id] = ("run", many)
+                continue
+            summary = [_change_summary(edited)] if edited or not others else []
+            summary += [f"{len(others):,} files in its change feeds since it ran"] if others else []
+            why = f"{', and '.join(summary)}{self._and_scip(repo_id)}"
+            self.actions[step.name][repo_id] = ("refresh", why)
+            files = found.all_files | (files or frozenset())
+        return files
+
+    def _feed_changes(self, step: Step, repo_id: str) -> FeedChanges | str:
+        """Return what a step has not processed yet; if it has to run, what its reason lacks as a text."""
+        row, cursor = self.state.repositories[repo_id], self.state.cursors.get(repo_id, {}).get(step.name)
+        damaged = self.state.damaged.intersection((*step.outputs, *step.inputs))
+        if cursor is None or damaged or not _has_current_ids(row):
+            return ""
+        if cursor.rules != self.rules[step.name]:
+            changed = changed_rules(cursor.rules, self.rules[step.name]) or ["a step before"]
+            return "" if step.name in row.plan_fingerprints else f"{', '.join(changed)} changed"
+        try:
+            return read_feeds(self.request.lake, step.inputs, repo_id, cursor, self.pins)
+        except FeedLost as lost:
+            return lost.message
 
 
 def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:

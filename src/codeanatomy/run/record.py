@@ -4,8 +4,9 @@
     record_failure(run, "no space", "failed")      # readers keep the previous versions
 
 A manifest row pins every table of the lake, including those that the run did not write, so that the newest
-run is one consistent state of all repositories. A repository of which every step was skipped gets no new row.
-All of this is written without Spark, so that a run can record its failure even if Spark has failed.
+run is one consistent state of all repositories. The cursors of its steps (`lake.cursors`) are written just
+before it. A repository of which every step was skipped gets no new row. All of this is written without Spark,
+so that a run can record its failure even if Spark has failed.
 
 Tests: `tests/spark/test_record.py`, `tests/spark/test_build.py`.
 """
@@ -28,8 +29,10 @@ from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.file_rows import failures_by_extractor
+from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors
 from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, output_pin
 from codeanatomy.pipeline.context import Run
+from codeanatomy.plan.feeds import feeds_of
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import catalog_hash
 from codeanatomy.spark.metrics import JobMetrics, job_metrics
@@ -50,7 +53,22 @@ def publish(run: Run, after: int) -> None:
         else _row(run, repository, finished, pins)
         for repository in _repositories_to_record(run)
     ]
+    published = [row.repo_id for row in rows if row.status == "succeeded"]
+    append_cursors(
+        run.store.root, {repo_id: _cursors(run, repo_id) for repo_id in published}, Commit(run.run_id)
+    )
     append_manifest(run.store.root, rows, Commit(run.run_id), after=after)
+
+
+def _cursors(run: Run, repo_id: str) -> Cursors:
+    """Return how far the steps of a repository are: those of this run as far as it, the others as before."""
+    cursors = dict(run.base.cursors.get(repo_id, {}))
+    for step in run.plan.steps:
+        feeds = feeds_of(step.inputs)
+        if feeds:
+            versions = {name: run.pins[name] for name in feeds if name in run.pins}
+            cursors[step.name] = StepCursor(run.rules[step.name], versions)
+    return cursors
 
 
 def record_failure(run: Run, error: str, status: Status) -> None:

@@ -135,6 +135,7 @@ def test_the_project_does_not_steer_it(
     assert not note.exists()
 
 
+@pytest.mark.system
 def test_files_that_are_hard_to_read(tmp_path: Path) -> None:
     broken = "def f(:\n  pass\nopen('x')\n"
     source = write_sources(tmp_path / "source", {"good.py": "open('x')\n", "broken.py": broken})

@@ -142,6 +142,7 @@ def test_a_task_does_not_depend_on_the_folder_or_the_environment_of_its_process(
 # Rows
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("pack", "name"), quick([(tar_bytes, "r.tar"), (zip_bytes, "r.zip")], 0))
 def test_an_archive_has_the_rows_of_its_folder(
     pack: Callable[[Iterable[tuple[str, bytes]]], bytes], name: str, source: Path, tmp_path: Path
@@ -263,6 +264,7 @@ def test_without_a_folder_to_work_in(source: Path, temporary: Path, monkeypatch:
 # The end of a task
 
 
+@pytest.mark.system
 def test_a_task_that_is_given_up_leaves_nothing(source: Path, temporary: Path) -> None:
     for number in range(3):
         (source / f"large{number}.py").write_text("# text\n" * 130_000)

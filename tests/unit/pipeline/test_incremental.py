@@ -104,6 +104,7 @@ def published(lake: Path, runs: dict[str, dict[str, int]]) -> dict[str, dict[str
     }
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("seed", [4])
 def test_edits_one_after_the_other(seed: int, tmp_path: Path) -> None:
     follow(tmp_path, scripted(seed, 1))

@@ -23,7 +23,6 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files, light_table, location, logged_paths
-from codeanatomy.errors import FeedLost
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
@@ -32,7 +31,6 @@ from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
-from codeanatomy.pipeline import refreshes
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
@@ -41,11 +39,11 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run import build as building
-from codeanatomy.run.build import Prepared, build, plan
+from codeanatomy.run.build import Prepared, plan
 from codeanatomy.run.report import BuildReport
 from support.archives import zip_bytes
 from support.edits import GARBAGE, Tree, write_tree
-from support.light_builds import clean_lake, no_session, order, refreshed
+from support.light_builds import clean_lake, order, refreshed
 from support.marks import quick
 
 APP = "app"
@@ -767,8 +765,10 @@ def test_up_to_a_step(edited: Edited) -> None:
     assert "graph" not in edited.row.plan_fingerprints
     edited.expect_clean()
     edited.asked = {}
-    assert actions(edited)["graph"] == ("run", "last built without it")
+    assert actions(edited)["graph"] == ("refresh", f"{len(REACHED)} files in its change feeds since it ran")
     assert actions(edited)["relate"][0] == "skip"
+    assert edited.refreshed({}).steps["graph"] == {APP: "refresh"}
+    edited.expect_clean()
 
 
 def actions(edited: Edited, *settings: str, **asked: Any) -> dict[str, tuple[str, str]]:
@@ -1070,42 +1070,17 @@ def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
     expect_equal(edited.lake, longer)
 
 
-def told_by_build(edited: Edited) -> str:
-    """What a build says while it works."""
-    said = io.StringIO()
-    build(order(edited.lake, edited.sources, **edited.asked), Progress(said), no_session)
-    return said.getvalue()
-
-
 def test_a_refresh_records_what_it_has_read_of_the_feeds(edited: Edited) -> None:
     edited.refreshed(LONGER)
     windows = {each.table_name: (each.from_version, each.to_version) for each in edited.row.change_windows}
     pins = edited.versions()
     assert windows.keys() == {"repo_files_v1", "relations_v1"}
     assert all(last == pins[name] for name, (_, last) in windows.items())
-    edited.edit({"lib.py": MIXED["lib.py"]})
-    assert "compared" not in told_by_build(edited)
+    edited.refreshed({"lib.py": MIXED["lib.py"]})
     again = {each.table_name: (each.from_version, each.to_version) for each in edited.row.change_windows}
     assert {name: first for name, (first, _) in again.items()} == {
         name: last + 1 for name, (_, last) in windows.items()
     }
-
-
-@pytest.mark.system
-def test_without_a_feed_what_differs_is_found_by_comparison(
-    edited: Edited, longer: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def lost(*_: Any, **__: Any) -> frozenset[str]:
-        raise FeedLost("the log has no entry for version 3", "build with --full")
-
-    monkeypatch.setattr(refreshes, "changed_owners", lost)
-    edited.edit(LONGER)
-    assert "the log has no entry for version 3: compared with the published rows instead" in told_by_build(
-        edited
-    )
-    assert edited.redone(edited.row.run_id) == REACHED
-    assert edited.row.change_windows == ()
-    expect_equal(edited.lake, longer)
 
 
 @pytest.mark.system
@@ -1127,8 +1102,8 @@ def test_a_feed_whose_files_were_vacuumed(tmp_path: Path) -> None:
     for path in vacuumed:
         path.unlink()
     edited.edit(LONGER)
-    assert "was vacuumed" in told_by_build(edited)
-    assert edited.redone(edited.row.run_id) == REACHED
+    assert "was vacuumed" in actions(edited)["relate"][1]
+    assert refreshed(edited.lake, edited.sources).steps["relate"] == {APP: "run"}
     clean_lake(tmp_path / "clean", sources)
     expect_equal(edited.lake, tmp_path / "clean")
 

@@ -139,17 +139,29 @@ EXTRACT_ERROR_ARTIFACTS = Table(
 CDF_CURSORS = Table(
     "cdf_cursors",
     "meta",
-    "One row per change feed, consumer and repository: the last version that was read.",
+    "One row per change feed, step, repository and run: the last version that the step has processed.",
     (
         Column("dataset", "string", "Table of the change feed.", nullable=False),
         Column("consumer", "string", "Step that reads the feed.", nullable=False),
         REPO_ID,
-        Column("last_version", "bigint", "Newest Delta version that was consumed.", nullable=False),
-        Column("run_id", "string", "Run that consumed that version.", False, "RunId"),
+        Column("last_version", "bigint", "Newest Delta version that was processed.", nullable=False),
+        Column(
+            "run_id",
+            "string",
+            "Run after which the step is there; the row counts if that run is published.",
+            False,
+            "RunId",
+        ),
+        Column(
+            "rule_fingerprint",
+            "string",
+            "Fingerprint of the step's code and settings with which it has processed the changes.",
+            nullable=False,
+        ),
     ),
-    primary_key=("dataset", "consumer", "repo_id"),
+    primary_key=("dataset", "consumer", "repo_id", "run_id"),
     constraints=(Constraint("version_counted", "last_version >= 0", "Delta versions count from 0."),),
-    write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("dataset", "repo_id")),
+    write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("run_id", "repo_id")),
     upkeep=NO_ZORDER,
 )
 

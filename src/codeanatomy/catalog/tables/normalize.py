@@ -459,6 +459,7 @@ DIAGNOSTICS_NORM_V1 = Table(
             "diag_line_start",
             "diag_line_end",
         ),
+        enable_features=("change_data_feed",),
     ),
 )
 

@@ -86,6 +86,7 @@ RELATIONS_V1 = Table(
     foreign_keys=(OWNER_KEY,),
     owner="owner_file_id",
     inputs=(
+        "repo_files_v1",
         "ast_files_v1",
         "libcst_files_v1",
         "symtable_files_v1",
