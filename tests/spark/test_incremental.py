@@ -60,6 +60,18 @@ def test_spark_and_one_process_make_the_same_rows(
     assert_clean(lake, tmp_path, sources)
 
 
+def test_spark_redoes_what_was_extracted_before(spark: SparkSession, base: Path, tmp_path: Path) -> None:
+    """The feeds say which files: one of them was extracted by local processes, another is edited now."""
+    lake, sources = copied(base, tmp_path)
+    first, second = sorted(sources["a"].rglob("*.py"))[:2]
+    first.write_bytes(first.read_bytes() + b"\nmore = 1\n")
+    light_builds.refreshed(lake, {"a": sources["a"]}, until="extract")
+    second.write_bytes(second.read_bytes() + b"\nmore = 2\n")
+    report = by_spark(spark, lake, {"a": sources["a"]})
+    assert report.steps == {step: {"a": "refresh"} for step in STAGES}
+    assert_clean(lake, tmp_path, sources)
+
+
 @pytest.mark.system
 def test_one_of_two_repositories_is_refreshed_and_spark_reads_it(
     base: Path, tmp_path: Path, spark: SparkSession
