@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from codeanatomy import catalog
-from codeanatomy.catalog.tables.meta import RUN_LEASE, RUN_MANIFEST
+from codeanatomy.catalog.tables.meta import CDF_CURSORS, RUN_LEASE, RUN_MANIFEST
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.delta.read.light import light_table
 
@@ -74,7 +74,9 @@ def log_of(lake: Path, name: str) -> list[Entry]:
 def logs_of(lake: Path) -> dict[tuple[str, int], Entry]:
     """Read the logs of the tables with data."""
     names = [
-        table.name for table in catalog.TABLES if table not in (*OBSERVE_TABLES, RUN_MANIFEST, RUN_LEASE)
+        table.name
+        for table in catalog.TABLES
+        if table not in (*OBSERVE_TABLES, RUN_MANIFEST, RUN_LEASE, CDF_CURSORS)
     ]
     return {(entry.table, entry.version): entry for name in names for entry in log_of(lake, name)}
 

@@ -23,12 +23,14 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
+from codeanatomy.lake.cursors import StepCursor
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.maintain.maintenance_run import WriteRequest
 from codeanatomy.maintain.restore import RestoreReport, restore_run, restore_table_version
 from codeanatomy.plan.changes import source_changes
 from codeanatomy.plan.run_plan import LakeState, Plan
+from codeanatomy.plan.steps import STAGES
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
@@ -142,8 +144,17 @@ def with_new(prepared: Prepared, row: Any) -> tuple[Plan, LakeState]:
     changes = {name: source_changes(name, {}, lines[name]) for name in new}
     return (
         structs.replace(found, steps=steps, changes={**found.changes, **changes}),
-        structs.replace(state, repositories={**state.repositories, **blank}),
+        structs.replace(
+            state,
+            repositories={**state.repositories, **blank},
+            cursors={**state.cursors, **{name: dict.fromkeys(STAGES, at_its_end(state)) for name in new}},
+        ),
     )
+
+
+def at_its_end(state: LakeState) -> StepCursor:
+    """The cursor of a step that has processed all that is there."""
+    return StepCursor("", state.pins)
 
 
 def three_runs(factory: pytest.TempPathFactory) -> ThreeRuns:

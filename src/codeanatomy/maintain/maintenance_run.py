@@ -107,15 +107,20 @@ class MaintenanceRun:
         return Store.from_settings(self.request.settings, self.session(), self.root)
 
     def publish(
-        self, lake: Snapshot, versions: Mapping[str, int], mode: Mode, step_ms: Mapping[str, int] = {}
+        self,
+        lake: Snapshot,
+        versions: Mapping[str, int],
+        mode: Mode,
+        step_ms: Mapping[str, int] = {},
+        repeated: tuple[str, ...] = (),
     ) -> None:
-        """Publish a snapshot with its tables at these versions."""
+        """Publish a snapshot with its tables at these versions; the next build repeats some steps."""
         self.lease.check()
         refuse_foreign_commits(
             self.root, {name: self.initial_versions.get(name, -1) for name in versions}, self.run_id
         )
         since = None if self.current is None else self.current.published_at
-        run = RepublishingRun(self.run_id, mode, self.started, versions, since, step_ms)
+        run = RepublishingRun(self.run_id, mode, self.started, versions, since, step_ms, repeated)
         republish(self.root, lake, run, after=self.manifest)
         self.has_published = True
         with suppress(CodeAnatomyError):

@@ -34,6 +34,8 @@ class RepublishingRun(Struct, frozen=True):
     # Time of the publication that it replaces, if that is not the republished state.
     published_at: datetime | None = None
     step_ms: Mapping[str, int] = {}
+    # Steps that the next build repeats: their tables are not what they have made.
+    repeated: tuple[str, ...] = ()
 
 
 def republish(root: str, lake: Snapshot, run: RepublishingRun, *, after: int) -> None:
@@ -45,7 +47,12 @@ def republish(root: str, lake: Snapshot, run: RepublishingRun, *, after: int) ->
     rows = [_row(row, run, finished, lake, pins) for row in lake.repositories.values()]
     known = read_cursors(root, {name: row.run_id for name, row in lake.repositories.items()})
     before = {name: pin.version for name, pin in lake.pins.items()}
-    cursors = {name: moved_cursors(each, before, run.versions) for name, each in known.items()}
+    cursors = {
+        name: moved_cursors(
+            {step: each for step, each in steps.items() if step not in run.repeated}, before, run.versions
+        )
+        for name, steps in known.items()
+    }
     append_cursors(root, cursors, Commit(run.run_id))
     append_manifest(root, rows, Commit(run.run_id), after=after)
 

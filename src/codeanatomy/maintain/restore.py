@@ -199,7 +199,8 @@ def _publish_one_table(
     }
     pins = {table.name: OutputPin(table.name, version), **lake.pins}
     state = structs.replace(lake, repositories=rows, pins=pins)
-    run.publish(state, {table.name: version}, "restore", {"restore": milliseconds_since(run.began)})
+    took = {"restore": milliseconds_since(run.began)}
+    run.publish(state, {table.name: version}, "restore", took, repeated)
     known = {step for row in lake.repositories.values() for step in row.plan_fingerprints}
     note = f"it has rows of {', '.join(unpublished)} too, which the lake does not have now"
     return tuple(step for step in repeated if step in known), ((note,) if unpublished else ())

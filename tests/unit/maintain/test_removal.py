@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from deltalake.exceptions import DeltaError
 
-from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.replay import entry_path, logged_versions, read_actions
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.delta.write.small import append_small
 from codeanatomy.errors import StillNeeded, StorageFailure
+from codeanatomy.lake.cursors import StepCursor, append_cursors
 from codeanatomy.lake.lease import StepDone, acquire
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.maintain.removal import removable_entries, removable_files, remove
@@ -55,8 +54,17 @@ def published(lake: Lake, version: int, finished: datetime, run_id: str) -> None
 
 
 def cursor(lake: Lake, last_version: int) -> None:
-    row = {"dataset": NAME, "consumer": "relate", "repo_id": "a", "last_version": last_version, "run_id": "r"}
-    append_small(lake.tables.root, catalog.table("cdf_cursors"), [row], Commit("cursor"))
+    """A run that publishes nothing but a step that has read the feed up to a version."""
+    append_cursors(lake.tables.root, {"a": {"relate": StepCursor("", {NAME: last_version})}}, Commit("r"))
+    row = RunManifest(
+        run_id="r",
+        repo_id="a",
+        status="succeeded",
+        started_at=LATER,
+        finished_at=LATER,
+        profile_hash="0" * 32,
+    )
+    append_manifest(lake.tables.root, [row], Commit("r"), after=None)
 
 
 def readable(lake: Lake) -> set[int]:
