@@ -9,10 +9,9 @@ import pytest
 from delta import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, FeedRead
-from codeanatomy.delta.feed import Cursor, Window, follow_cursor, move_cursor, read_cursor, read_feed
+from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.read.scan import snapshot
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
@@ -31,7 +30,7 @@ def changes(rows: DataFrame) -> list[tuple[int, str, int]]:
 @pytest.fixture(scope="module")
 def fed(shared_store: MakeStore, spark: SparkSession) -> Store:
     """Version 0 inserts 1 and 2, version 1 swaps them for 3, version 2 updates 3; to be read only."""
-    return three_changes(shared_store(FED, catalog.table("cdf_cursors")), spark)
+    return three_changes(shared_store(FED), spark)
 
 
 def three_changes(store: Store, spark: SparkSession) -> Store:
@@ -152,20 +151,3 @@ def test_a_window_whose_log_is_gone(make_store: MakeStore, spark: SparkSession) 
         (log / name).unlink()
     with pytest.raises(FeedLost, match="starts at version 0, but the log of items starts at version 2"):
         read_feed(fed, "items", Window(starting_version=0))
-
-
-def test_a_cursor_reads_on_from_where_it_stood(fed: Store, spark: SparkSession) -> None:
-    assert read_cursor(fed, "items", "graph", "repo") is None
-    move_cursor(fed, Cursor("items", "graph", "repo", 1), Commit("c1"))
-    move_cursor(fed, Cursor("items", "graph", "other", 0), Commit("c2"))
-    cursor = read_cursor(fed, "items", "graph", "repo")
-    assert cursor == Cursor("items", "graph", "repo", 1)
-    assert {version for version, _, _ in changes(follow_cursor(fed, cursor))} == {2}
-    move_cursor(fed, Cursor("items", "graph", "repo", 2), Commit("c3"))
-    with pytest.raises(UsageError, match="for another commit"):
-        move_cursor(fed, Cursor("items", "graph", "repo", 1), Commit("c3"))
-    moved = read_cursor(fed, "items", "graph", "repo")
-    assert moved is not None
-    assert follow_cursor(fed, moved).count() == 0
-    with pytest.raises(FeedLost, match="recreated"):
-        follow_cursor(fed, Cursor("items", "graph", "repo", 9))

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.spec import Table
+from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.light_feed import changed_owners
@@ -155,8 +155,14 @@ def filled(lake: Lake, files: int = 20, rows: int = 5) -> Lake:
     return lake
 
 
+def featured(table: Table, *features: FeatureName) -> Table:
+    """Return the table with these features and no others."""
+    return structs.replace(table, write=structs.replace(table.write, enable_features=features))
+
+
 def fed(table: Table) -> Table:
-    return structs.replace(table, write=structs.replace(table.write, enable_features=("change_data_feed",)))
+    features = tuple(dict.fromkeys((*table.write.enable_features, "change_data_feed")))
+    return structs.replace(table, write=structs.replace(table.write, enable_features=features))
 
 
 def changed(lake: Lake, first: int, last: int, repo_id: str = "a") -> set[int]:

@@ -24,7 +24,7 @@ from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import events
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.feed import Cursor, Window
+from codeanatomy.delta.feed import Window
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.delta.write.commit import Retry
 from codeanatomy.lake.lease import LeaseRow
@@ -56,7 +56,6 @@ CONTRACTS: tuple[type, ...] = (
     Commit,
     Retry,
     Window,
-    Cursor,
     events.Scanned,
     events.Committed,
     events.CommitRefused,

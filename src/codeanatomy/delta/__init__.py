@@ -4,7 +4,7 @@
     commit_stamp      identify a commit: transaction and user metadata
     contract          project stored or incoming columns onto the declared columns
     events            declare the events of the storage layer
-    feed              read the change data feed with Spark, and keep cursors
+    feed              read the change data feed with Spark
     gate              check a table's protocol against its gate
     layout            translate a table's write policy to Delta and Parquet
     light_feed        read the change data feed without a JVM

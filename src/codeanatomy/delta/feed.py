@@ -1,17 +1,17 @@
-"""Read the change data feed of a table with Spark, and keep the cursors of its consumers.
+"""Read the change data feed of a table with Spark.
 
-A window is a closed range of versions (or times); a cursor is the last version a consumer has processed. All
-arithmetic between the two is in this module:
+A window is a closed range of versions (or times); an open end is the newest version:
 
-    cursor 4, table at 7    ->  versions 5..7
-    cursor 7, table at 7    ->  nothing new: an empty feed
-    cursor 9, table at 7    ->  FeedLost: the table was recreated
+    read_feed(store, "items", Window(starting_version=5))       # the table is at 7: versions 5 to 7
+    read_feed(store, "items", Window(starting_version=8))       # FeedOutOfRange, or with allow_out_of_range
+                                                                # an empty feed
 
 Rows have the contract's columns plus Delta's `_change_type`, `_commit_version` and `_commit_timestamp`. A
 feed is checked when it is opened, not when it is read: FeedLost is raised at once if files of the window were
-vacuumed or log entries are missing. `delta.light_feed` reads the feed without a JVM.
+vacuumed or log entries are missing. `stream_feed` follows the feed from a version on. `delta.light_feed`
+reads the feed without a JVM; the steps of a build keep their positions in feeds in `lake.cursors`.
 
-Tests: `tests/spark/test_feed.py`.
+Tests: `tests/spark/test_feed.py`, `tests/spark/test_light_feed.py`.
 """
 
 from __future__ import annotations
@@ -20,29 +20,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.contract import plan_projection, project, spark_schema, stored_schema
-from codeanatomy.delta.events import Committed, FeedRead
+from codeanatomy.delta.contract import plan_projection, project, stored_schema
+from codeanatomy.delta.events import FeedRead
 from codeanatomy.delta.log.jvm_log import DeltaLog, SnapshotInfo
-from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.read.scan import snapshot
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import merge
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 
 Actions = Sequence[Mapping[str, Any]]
-CURSORS = "cdf_cursors"
 CHANGE_FIELDS = (
     T.StructField("_change_type", T.StringType()),
     T.StructField("_commit_version", T.LongType()),
     T.StructField("_commit_timestamp", T.TimestampType()),
 )
 CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
-READ_INSTEAD = "read the whole table at its newest version and compare, then set the cursor to that version"
+READ_INSTEAD = "read the whole table at its newest version and compare"
 
 
 class Window(Struct, frozen=True, omit_defaults=True):
@@ -56,15 +52,6 @@ class Window(Struct, frozen=True, omit_defaults=True):
     allow_out_of_range: bool = False
 
 
-class Cursor(Struct, frozen=True):
-    """The last version of a table's feed that a consumer has processed for one repository."""
-
-    dataset: str
-    consumer: str
-    repo_id: str
-    last_version: int
-
-
 def read_feed(store: Store, name: str, window: Window) -> DataFrame:
     """Read the changes of a table within a window."""
     info = snapshot(store, name)
@@ -76,27 +63,25 @@ def read_feed(store: Store, name: str, window: Window) -> DataFrame:
         empty = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
         return project(store.table(name), empty, projection, *CHANGE_COLUMNS)
     _require_complete(name, log, versions)
-    source = (
-        store.spark.read.format("delta")
-        .option("readChangeFeed", "true")
-        .option("startingVersion", versions.start)
-        .option("endingVersion", versions[-1])
-    )
+    options = {"startingVersion": versions.start, "endingVersion": versions[-1]}
+    source = store.spark.read.format("delta").option("readChangeFeed", "true").options(**options)
     store.record(FeedRead(table=name, first_version=versions.start, last_version=versions[-1]))
     return project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
 
 
-def follow_cursor(store: Store, cursor: Cursor) -> DataFrame:
-    """Read the changes after a cursor; an empty frame if there are none."""
-    newest = snapshot(store, cursor.dataset).version
-    if cursor.last_version > newest:
-        raise FeedLost(
-            f"the cursor is at version {cursor.last_version} of {cursor.dataset}, but its newest version is "
-            f"{newest}: the table was recreated",
-            READ_INSTEAD,
-        )
-    window = Window(starting_version=cursor.last_version + 1, allow_out_of_range=True)
-    return read_feed(store, cursor.dataset, window)
+def stream_feed(store: Store, name: str, starting_version: int) -> DataFrame:
+    """Return the changes of a table from a version on as a streaming DataFrame.
+
+    Its batches have the rows of each commit once, also of commits that are made later. The position is in
+    the checkpoint of the query; what is recorded there has precedence over `starting_version`.
+    """
+    info = snapshot(store, name)
+    log = store.log(name)
+    _require_complete(name, log, range(starting_version, info.version + 1))
+    projection = plan_projection(store.table(name), stored_schema(info))
+    options = {"readChangeFeed": "true", "startingVersion": str(starting_version)}
+    source = store.spark.readStream.format("delta").options(**options)
+    return project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
 
 
 def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
@@ -128,24 +113,6 @@ def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
     return range(start, min(info.version if end is None else end, info.version) + 1)
 
 
-def read_cursor(store: Store, dataset: str, consumer: str, repo_id: str) -> Cursor | None:
-    """Return the cursor of a consumer; None if it has never read."""
-    if not store.log(CURSORS).exists():
-        return None
-    matches = (F.col("dataset") == dataset) & (F.col("consumer") == consumer) & (F.col("repo_id") == repo_id)
-    row = scan(store, CURSORS).rows.where(matches).first()
-    return None if row is None else Cursor(dataset, consumer, repo_id, int(row["last_version"]))
-
-
-def move_cursor(store: Store, cursor: Cursor, commit: Commit) -> Committed:
-    """Store the cursor of a consumer."""
-    row = (cursor.dataset, cursor.consumer, cursor.repo_id, cursor.last_version, commit.run_id)
-    rows = store.spark.createDataFrame([row], spark_schema(store.table(CURSORS)))
-    # The position is part of the commit's identity: moving to another one is not a repetition.
-    position = f"{cursor.dataset}/{cursor.consumer}/{cursor.repo_id}/{cursor.last_version}"
-    return merge(store, CURSORS, rows, structs.replace(commit, plan_fingerprint=position))
-
-
 def _first_at(log: DeltaLog, moment: datetime) -> int:
     """Return the first version committed at or after a moment."""
     try:
@@ -158,6 +125,8 @@ def _first_at(log: DeltaLog, moment: datetime) -> int:
 
 def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
     """Raise FeedLost if changes of a window were not recorded or have been deleted."""
+    if not versions:
+        return
     kept = log.versions()
     if versions.start < kept.start:
         raise FeedLost(

@@ -1,24 +1,35 @@
-"""Read the change data feed without a JVM: the owners of rows inserted or deleted in a window of versions.
+"""Read the change data feed without a JVM: the rows inserted or deleted in a window of versions.
 
+    changed_rows("lake", "repo_files_v1", 5, 7, repo_id="requests")      # Arrow, as Spark's readChangeFeed
     changed_owners("lake", "cpg_nodes", 5, 7, "owner_file_id", "requests")     # frozenset({"file:rZEv..."})
+
+    path     ...  _change_type  _commit_version  _commit_timestamp
+    api.py   ...  delete        6                2026-05-01 12:00:00 UTC
+    api.py   ...  insert        6                2026-05-01 12:00:00 UTC
 
 The changes of a commit follow from its log entry, as in Spark's feed (`delta.feed`): the rows of its change
 files if it has any, else the rows of the files it added and removed; if a file was both, the rows in which
-the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete. Versions that a
-later one of the window undoes (a restore to a version of the window, or to the one before it) have no part in
-it: what a run that died has written, and its rollback, cancel each other.
+the two deletion vectors differ. FeedLost is raised if the changes of a window are incomplete. With a
+repository, files whose statistics in the log exclude it are not read, and need not exist.
+
+Versions that a later one of the window undoes (a restore to a version of the window, or to the one before it)
+have no part in `changed_owners`: what a run that died has written, and its rollback, cancel each other. With
+`skip_undone` they are left out of the other functions, too.
 
 Tests: `tests/unit/delta/test_light_feed.py`, `tests/spark/test_light_feed.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from msgspec import Struct
 
+from codeanatomy import catalog
+from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import (
     DeletionVector,
     encode_bits,
@@ -26,8 +37,18 @@ from codeanatomy.delta.log.deletion_vectors import (
     removed_bits,
     vector_path,
 )
-from codeanatomy.delta.log.replay import Action, Add, Remove, read_actions, read_commit_info, replay_log
+from codeanatomy.delta.log.replay import (
+    Action,
+    Add,
+    LogState,
+    Remove,
+    entry_path,
+    read_actions,
+    read_commit_info,
+    replay_log,
+)
 from codeanatomy.delta.read.duck import (
+    duck_type,
     local_path,
     lookup_connection,
     parquet_relation,
@@ -36,21 +57,71 @@ from codeanatomy.delta.read.duck import (
     sql_literal,
     translate_errors,
 )
+from codeanatomy.delta.read.file_index import MAPPING, logged_files
 from codeanatomy.delta.read.light import location, newest_version
-from codeanatomy.errors import FeedLost, FeedOutOfRange, UsageError
+from codeanatomy.errors import FeedLost, FeedOutOfRange, StorageFailure, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RECORDED = "delta.enableChangeDataFeed"
+TIMESTAMPS = "delta.enableInCommitTimestamps"
 REPOSITORY = "repo_id"
 READ_INSTEAD = "build without the feed (--full)"
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+# Appended to the columns of the table. Times are in UTC, without a zone in DuckDB.
+CHANGE_COLUMNS = {CHANGE_TYPE: "VARCHAR", COMMIT_VERSION: "BIGINT", COMMIT_TIMESTAMP: "TIMESTAMP"}
+# Types of changes that take a row away; the others (`insert`, `update_postimage`) bring one.
+DELETIONS = ("delete", "update_preimage")
 
 
-class ChangedRows(Struct, frozen=True):
-    """Rows of a data file that a commit inserted or deleted."""
+class ChangedFile(Struct, frozen=True):
+    """A change file of a commit, or a data file of which it inserted or deleted rows."""
 
-    path: str
+    # Spelled as in the log.
+    logged_path: str
     partition: dict[str, str | None]
-    # Deletion vectors before and after; the same one twice if the file was only added or only removed.
+    # None: its rows have the type of their change.
+    change: Literal["insert", "delete", "vector"] | None = None
+    # Deletion vectors before and after, which differ if `change` is "vector"; else the same one twice.
     vectors: tuple[DeletionVector | None, DeletionVector | None] = (None, None)
+
+
+class FeedCommit(Struct, frozen=True):
+    """The changes of a commit."""
+
+    version: int
+    timestamp_ms: int
+    files: tuple[ChangedFile, ...]
+
+
+def changed_rows(
+    root: str,
+    name: str,
+    first_version: int,
+    last_version: int,
+    *,
+    repo_id: str | None = None,
+    skip_undone: bool = False,
+    allow_out_of_range: bool = False,
+) -> pa.Table:
+    """Return the rows that changed within a closed window, with type, version and time of the change."""
+    import pyarrow as pa
+
+    query = select_changes(
+        root,
+        name,
+        first_version,
+        last_version,
+        repo_id=repo_id,
+        skip_undone=skip_undone,
+        allow_out_of_range=allow_out_of_range,
+    )
+    with translate_errors(), lookup_connection() as database:
+        rows: pa.Table = database.execute(query).to_arrow_table()
+    at = rows.schema.get_field_index(COMMIT_TIMESTAMP)
+    moments = rows.column(at).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    return rows.set_column(at, COMMIT_TIMESTAMP, moments)
 
 
 def changed_owners(
@@ -64,20 +135,46 @@ def changed_owners(
     allow_out_of_range: bool = False,
 ) -> frozenset[str]:
     """Return the values of a column in the rows of a repository that changed within a closed window."""
-    versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
-    if not versions:
-        return frozenset()
-    place = location(local_path(root), name)
-    _require_recorded(place, name, versions.start)
-    rows = [
-        _select_values(place, changed, column, repo_id)
-        for version in _kept_versions(place, name, versions)
-        for changed in _changes(place, name, version)
-    ]
-    if not rows:
-        return frozenset()
+    rows = select_changes(
+        root,
+        name,
+        first_version,
+        last_version,
+        columns=(column,),
+        repo_id=repo_id,
+        skip_undone=True,
+        allow_out_of_range=allow_out_of_range,
+    )
+    query = f'SELECT DISTINCT "{column}" FROM ({rows}) WHERE "{column}" IS NOT NULL'
     with translate_errors(), lookup_connection() as database:
-        return frozenset(owner for (owner,) in database.execute(" UNION ".join(rows)).fetchall())
+        return frozenset(owner for (owner,) in database.execute(query).fetchall())
+
+
+def select_changes(
+    root: str,
+    name: str,
+    first_version: int,
+    last_version: int,
+    *,
+    columns: Sequence[str] | None = None,
+    repo_id: str | None = None,
+    skip_undone: bool = False,
+    allow_out_of_range: bool = False,
+) -> str:
+    """Return the SQL query for the rows that changed within a closed window, and `CHANGE_COLUMNS`."""
+    table = catalog.table(name)
+    versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
+    place = location(local_path(root), name)
+    commits = _commits(place, table, versions, repo_id, skip_undone=skip_undone) if versions else ()
+    selects = [_select_nothing(table), *(each for commit in commits for each in _selects(place, commit))]
+    names = ", ".join(f'"{each}"' for each in (*(columns or table.column_names), *CHANGE_COLUMNS))
+    where = "" if repo_id is None else f' WHERE "{REPOSITORY}" = {sql_literal(repo_id)}'
+    return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)}){where}"
+
+
+def records_changes(root: str, name: str, version: int) -> bool:
+    """Return whether a version of a local table records its changes."""
+    return _is_recorded(replay_log(location(local_path(root), name), version).metadata)
 
 
 def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: bool) -> range:
@@ -95,16 +192,59 @@ def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: 
     return range(first, min(last, newest) + 1)
 
 
-def _require_recorded(place: str, name: str, version: int) -> None:
+def _commits(
+    place: str, table: Table, versions: range, repo_id: str | None, *, skip_undone: bool
+) -> Iterator[FeedCommit]:
+    """Yield the changes of the commits of a window; raise FeedLost if some are missing."""
+    state = _state_before(place, table.name, versions.start)
+    metadata, known, last_ms = state.metadata, dict(state.adds), -1
+    for version in _kept_versions(place, table.name, versions) if skip_undone else versions:
+        actions = _read_entry(place, table.name, version)
+        metadata = _newest_metadata(actions) or metadata
+        if not _is_recorded(metadata):
+            raise FeedLost(f"{table.name} stopped recording changes at version {version}", READ_INSTEAD)
+        # Delta's rule: a commit is later than the one before it, whatever the clock of the machine was.
+        last_ms = max(_commit_ms(place, version, metadata), last_ms + 1)
+        known |= {each.add.path: each.add for each in actions if each.add}
+        files = [
+            file
+            for file in _changed_files(actions)
+            if repo_id is None or _may_hold(table, metadata, known.get(file.logged_path), repo_id)
+        ]
+        _require_files(place, table.name, version, files)
+        yield FeedCommit(version, last_ms, tuple(files))
+
+
+def _state_before(place: str, name: str, version: int) -> LogState:
+    """Return the state before a version, which must have recorded its changes."""
+    entry = _read_entry(place, name, version)
     try:
-        properties = replay_log(place, version).metadata.get("configuration", {})
-    except FileNotFoundError as problem:
-        raise _missing_entry(name, version) from problem
-    if properties.get(RECORDED) != "true":
+        state = replay_log(place, version - 1) if version else LogState({}, {}, {})
+    except FileNotFoundError:
+        try:
+            # Earlier entries are gone. The state after the version lacks only files that it has removed.
+            state = replay_log(place, version)
+        except FileNotFoundError as problem:
+            raise _missing_entry(name, version) from problem
+    metadata = _newest_metadata(entry) or state.metadata
+    if not _is_recorded(metadata):
         raise FeedLost(
             f"{name} did not record changes at version {version}",
             f"enable change_data_feed for the table; until then {READ_INSTEAD}",
         )
+    if metadata["configuration"].get(MAPPING, "none") != "none":
+        raise StorageFailure(
+            f"{name} uses columnMapping, which only Spark can read", "read its change feed with Spark"
+        )
+    return state
+
+
+def _newest_metadata(actions: Sequence[Action]) -> dict[str, Any] | None:
+    return next((each.meta_data for each in actions if each.meta_data), None)
+
+
+def _is_recorded(metadata: Mapping[str, Any]) -> bool:
+    return bool(metadata.get("configuration", {}).get(RECORDED) == "true")
 
 
 def _kept_versions(place: str, name: str, versions: range) -> list[int]:
@@ -132,31 +272,31 @@ def _restored_version(place: str, name: str, version: int) -> int | None:
     return None if target is None else int(target)
 
 
+def _read_entry(place: str, name: str, version: int) -> list[Action]:
+    try:
+        return read_actions(place, version)
+    except FileNotFoundError as problem:
+        raise _missing_entry(name, version) from problem
+
+
 def _missing_entry(name: str, version: int) -> FeedLost:
     return FeedLost(f"the log of {name} has no entry for version {version}", READ_INSTEAD)
 
 
-def _changes(place: str, name: str, version: int) -> Iterator[ChangedRows]:
-    """Yield the changes of a commit; raise FeedLost if a file of them is missing."""
-    try:
-        actions = read_actions(place, version)
-    except FileNotFoundError as problem:
-        raise _missing_entry(name, version) from problem
-    for each in actions:
-        if each.meta_data and each.meta_data.get("configuration", {}).get(RECORDED) != "true":
-            raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
-    for changed in _changes_in(actions):
-        files = [Path(place, changed.path), *(vector_path(place, each) for each in changed.vectors if each)]
-        for file in files:
-            if file is not None and not file.is_file():
-                raise FeedLost(f"a file of version {version} of {name} was vacuumed: {file}", READ_INSTEAD)
-        yield changed
+def _commit_ms(place: str, version: int, metadata: Mapping[str, Any]) -> int:
+    """Return the time of a commit in milliseconds: as recorded in its entry, or else that of the file."""
+    if metadata["configuration"].get(TIMESTAMPS) == "true":
+        recorded = read_commit_info(place, version).get("inCommitTimestamp")
+        if recorded is not None:
+            return int(recorded)
+    return entry_path(place, version).stat().st_mtime_ns // 1_000_000
 
 
-def _changes_in(actions: Sequence[Action]) -> Iterator[ChangedRows]:
+def _changed_files(actions: Sequence[Action]) -> Iterator[ChangedFile]:
+    """Yield the files that have the changes of a commit."""
     change_files = [each.cdc for each in actions if each.cdc]
     if change_files:
-        yield from (ChangedRows(unquote(each.path), each.partition_values) for each in change_files)
+        yield from (ChangedFile(each.path, each.partition_values) for each in change_files)
         return
     before: dict[str, Remove] = {
         each.remove.path: each.remove for each in actions if each.remove and each.remove.data_change
@@ -165,20 +305,69 @@ def _changes_in(actions: Sequence[Action]) -> Iterator[ChangedRows]:
     for path in dict.fromkeys((*before, *after)):
         sides = [side for side in (before.get(path), after.get(path)) if side is not None]
         old, new = sides[0].deletion_vector, sides[-1].deletion_vector
-        if len(sides) == 1 or old != new:
-            yield ChangedRows(unquote(path), sides[-1].partition_values or {}, (old, new))
+        partition = sides[-1].partition_values or {}
+        if len(sides) == 1:
+            yield ChangedFile(path, partition, "insert" if path in after else "delete", (new, new))
+        elif old != new:
+            yield ChangedFile(path, partition, "vector", (old, new))
 
 
-def _select_values(place: str, changed: ChangedRows, column: str, repo_id: str) -> str:
-    """Return the SQL query for the column's values in changed rows."""
-    paths, (old, new) = [f"{place}/{changed.path}"], changed.vectors
-    if old != new:
-        differing = read_vector(place, old) ^ read_vector(place, new)
-        rows = rows_at(paths, encode_bits(differing))
-    else:
-        rows = parquet_relation(paths) if new is None else rows_except(paths, removed_bits(place, new))
-    value, repository = (
-        sql_literal(changed.partition[name]) if name in changed.partition else f'"{name}"'
-        for name in (column, REPOSITORY)
-    )
-    return f"SELECT {value} FROM {rows} WHERE {repository} = {sql_literal(repo_id)} AND {value} IS NOT NULL"
+def _may_hold(table: Table, metadata: dict[str, Any], add: Add | None, repo_id: str) -> bool:
+    """Return whether a file may have rows of a repository, by its statistics."""
+    if add is None or REPOSITORY not in table.column_names:
+        return True
+    (file,) = logged_files(table, LogState({}, metadata, {add.path: add}))
+    return file.may_hold(REPOSITORY, [repo_id])
+
+
+def _require_files(place: str, name: str, version: int, files: Sequence[ChangedFile]) -> None:
+    """Raise FeedLost if a file with changes, or a deletion vector of it, is missing."""
+    for file in files:
+        vectors = (vector_path(place, each) for each in file.vectors if each)
+        for path in (Path(place, unquote(file.logged_path)), *vectors):
+            if path is not None and not path.is_file():
+                raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
+
+
+def _select_nothing(table: Table) -> str:
+    """Return the SQL query that gives the feed its columns and their types."""
+    columns = {**{column.name: duck_type(column) for column in table.columns}, **CHANGE_COLUMNS}
+    values = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
+    return f"SELECT {values} WHERE FALSE"
+
+
+def _selects(place: str, commit: FeedCommit) -> Iterator[str]:
+    """Yield the SQL queries for the rows that a commit changed."""
+    # Files that are read alike are in one query.
+    whole: dict[tuple[str | None, tuple[tuple[str, str | None], ...]], list[str]] = {}
+    for file in commit.files:
+        path, partition = f"{place}/{unquote(file.logged_path)}", tuple(file.partition.items())
+        old, new = file.vectors
+        if file.change == "vector":
+            was, now = read_vector(place, old), read_vector(place, new)
+            for kind, positions in (("delete", now - was), ("insert", was - now)):
+                if positions:
+                    yield _select(rows_at([path], encode_bits(positions)), kind, partition, commit)
+        elif new is not None:
+            rows = rows_except([path], removed_bits(place, new))
+            yield _select(rows, file.change, partition, commit)
+        else:
+            whole.setdefault((file.change, partition), []).append(path)
+    for (change, partition), paths in whole.items():
+        yield _select(parquet_relation(paths), change, partition, commit)
+
+
+def _select(
+    rows: str, change: str | None, partition: Sequence[tuple[str, str | None]], commit: FeedCommit
+) -> str:
+    """Return the SQL query for rows of files, with what the log has of them."""
+    logged = [
+        *((name, sql_literal(value)) for name, value in partition),
+        *([] if change is None else [(CHANGE_TYPE, sql_literal(change))]),
+        (COMMIT_VERSION, str(commit.version)),
+        (COMMIT_TIMESTAMP, f"epoch_ms({commit.timestamp_ms})"),
+    ]
+    # Files written by Spark contain the partition columns, files written by us do not.
+    stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_literal(name) for name, _ in logged)}))"
+    values = ", ".join(f'{value} AS "{name}"' for name, value in logged)
+    return f"SELECT {stored}, {values} FROM {rows}"
