@@ -15,12 +15,11 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import CommitRefused, Committed, Event
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, delete, merge, overwrite, replace_by_owner
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.errors import (
     ConstraintViolation,
     EnvironmentProblem,
     StorageFailure,
-    TableMissing,
     UsageError,
 )
 from codeanatomy.spark.session import clone_session
@@ -42,14 +41,6 @@ def test_append_reports_what_delta_reports(make_store: MakeStore, spark: SparkSe
     assert done.size_bytes == sum(file.stat().st_size for file in files)
     assert done.seconds > 0
     assert numbers(store) == [1, 2, 3]
-
-
-def test_overwrite_replaces_everything(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
-    done = overwrite(store, "items", frame(spark, item(7)), Commit("r2"))
-    assert numbers(store) == [7]
-    assert (done.rows, done.files_removed) == (1, 2)
 
 
 def test_replace_by_owner_swaps_only_the_owners_rows(make_store: MakeStore, spark: SparkSession) -> None:
@@ -89,84 +80,17 @@ def test_replace_needs_owners_and_an_owner_column(make_store: MakeStore, spark: 
     assert done.rows == 1
 
 
-def test_merge_inserts_updates_and_deletes_in_one_commit(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1), item(2), item(3), item(11)), Commit("r1"))
-    same, heavier, new = item(1), item(2, weight=9.0), item(4)
-    done = merge(
-        store,
-        "items",
-        frame(spark, same, heavier, new),
-        Commit("r2"),
-        update_when="old.weight <> new.weight",
-        delete_unmatched=f"old.file_id = '{file_id(0)}'",
-    )
-    assert numbers(store) == [1, 2, 4, 11]
-    assert (done.version, done.rows, done.rows_deleted) == (1, 2, 1)
-    weights = {row.bstart: row.weight for row in scan(store, "items").rows.collect()}
-    assert weights[2] == 9.0
-
-
-@pytest.mark.system
-def test_merge_that_changes_nothing_changes_no_row(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1)), Commit("r1"))
-    done = merge(store, "items", frame(spark, item(1)), Commit("r2"), update_when="old.weight <> new.weight")
-    assert (done.rows, done.rows_deleted) == (0, 0)
-    assert [tuple(row) for row in scan(store, "items", 0).rows.collect()] == [
-        tuple(row) for row in scan(store, "items").rows.collect()
-    ]
-
-
-def test_merge_refuses_two_rows_of_one_key(make_store: MakeStore, spark: SparkSession) -> None:
-    rows = frame(spark, item(1), item(1, weight=2.0))
-    with pytest.raises(ConstraintViolation, match="key_unique: one row per item_id"):
-        merge(make_store(ITEMS), "items", rows, Commit("r1"))
-
-
 def test_every_verb_gives_birth(make_store: MakeStore, spark: SparkSession) -> None:
     rows = frame(spark, item(1), item(2))
-    for verb in (append, overwrite, merge):
-        store = make_store(structs.replace(ITEMS, name=f"by_{verb.__name__}"))
-        done = verb(store, f"by_{verb.__name__}", rows, Commit("r1"))
+    verbs: dict[str, Callable[[Store, str], Committed]] = {
+        "by_append": lambda store, name: append(store, name, rows, Commit("r1")),
+        "by_replace": lambda store, name: replace_by_owner(store, name, rows, [file_id(0)], Commit("r1")),
+    }
+    for name, verb in verbs.items():
+        store = make_store(structs.replace(ITEMS, name=name))
+        done = verb(store, name)
         assert (done.version, done.created, done.rows) == (0, True, 2)
-        assert scan(store, f"by_{verb.__name__}").rows.count() == 2
-
-
-def test_delete_removes_what_it_says(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
-    done = delete(store, "items", "bstart = 1 -- and a comment", Commit("r2"))
-    assert (done.rows_deleted, done.committed) == (1, True)
-    none = delete(store, "items", "bstart = 99", Commit("r3"))
-    assert (none.committed, none.version) == (False, done.version)
-    assert numbers(store) == [2]
-
-
-@pytest.mark.parametrize("predicate", ["bstart = 1) OR (true", "bstart =", "1; DROP TABLE x"])
-def test_delete_takes_one_condition(make_store: MakeStore, predicate: str) -> None:
-    with pytest.raises(UsageError, match="not a SQL expression"):
-        delete(make_store(ITEMS), "items", predicate, Commit("r1"))
-
-
-def test_a_condition_over_unknown_columns_is_a_usage_error(
-    make_store: MakeStore, spark: SparkSession
-) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1)), Commit("r1"))
-    with pytest.raises(UsageError, match="nowhere"):
-        delete(store, "items", "nowhere = 1", Commit("r2"))
-
-
-@pytest.mark.parametrize("predicate", ["", "   ", "\n"])
-def test_delete_without_a_predicate_is_refused(make_store: MakeStore, predicate: str) -> None:
-    with pytest.raises(UsageError, match="has an empty condition"):
-        delete(make_store(ITEMS), "items", predicate, Commit("r1"))
-
-
-def test_delete_from_a_table_that_is_not_there(make_store: MakeStore) -> None:
-    with pytest.raises(TableMissing):
-        delete(make_store(ITEMS), "items", "bstart = 1", Commit("r1"))
+        assert scan(store, name).rows.count() == 2
 
 
 def test_the_same_commit_twice_is_one_commit(make_store: MakeStore, spark: SparkSession) -> None:
@@ -174,11 +98,9 @@ def test_the_same_commit_twice_is_one_commit(make_store: MakeStore, spark: Spark
     append(store, "items", frame(spark, item(1)), Commit("r0"))
     rows = frame(spark, item(2))
     verbs: dict[str, Callable[[Commit], Committed]] = {
-        "delete": lambda commit: delete(store, "items", "bstart = 1", commit),
         "append": lambda commit: append(store, "items", rows, commit),
-        "merge": lambda commit: merge(store, "items", rows, commit),
         "replace_by_owner": lambda commit: replace_by_owner(store, "items", rows, [file_id(0)], commit),
-        "overwrite": lambda commit: overwrite(store, "items", rows, commit),
+        "of_no_rows": lambda commit: replace_by_owner(store, "items", frame(spark), [file_id(9)], commit),
     }
     made = {name: verb(Commit(name, sequence=3)) for name, verb in verbs.items()}
     append(store, "items", frame(spark, item(50)), Commit("other"))
@@ -197,7 +119,7 @@ def test_a_smaller_sequence_after_a_larger_one_is_an_error(
     with pytest.raises(UsageError, match="sequence"):
         append(store, "items", frame(spark, item(2)), Commit("r1", sequence=4))
     with pytest.raises(UsageError, match="for another commit"):
-        overwrite(store, "items", frame(spark, item(2)), Commit("r1", sequence=5))
+        replace_by_owner(store, "items", frame(spark, item(2)), [file_id(0)], Commit("r1", sequence=5))
     with pytest.raises(UsageError, match="for another commit"):
         append(store, "items", frame(spark, item(2)), Commit("r1", sequence=5, plan_fingerprint="b"))
 
@@ -220,7 +142,7 @@ def test_a_commit_leaves_the_callers_session_as_it_was(make_store: MakeStore, sp
     )
     store = make_store(ITEMS)
     append(store, "items", frame(spark, item(1)), Commit("r1"))
-    delete(store, "items", "bstart = 1", Commit("r2"))
+    replace_by_owner(store, "items", frame(spark), [file_id(0)], Commit("r2"))
     after = sorted(
         spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters.asJava(  # type: ignore[union-attr]
             spark._jsparkSession.conf().getAll()
@@ -247,7 +169,6 @@ def test_every_commit_and_refusal_is_told(
 def test_a_lake_in_a_folder_with_an_odd_name(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path / "a b#c%20é+&'x"), tables=(ITEMS,))
     append(store, "items", frame(spark, item(1)), Commit("r1"))
-    delete(store, "items", "bstart = 5", Commit("r2"))
     replace_by_owner(store, "items", frame(spark, item(2)), [file_id(0)], Commit("r3"))
     assert numbers(store) == [2]
 
@@ -270,7 +191,7 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
         callers.conf.set(key, value)
     store = Store(callers, str(tmp_path / "lake"), tables=(ITEMS,))
     append(store, "items", frame(callers, item(1), item(2)), Commit("r1"))
-    overwrite(store, "items", frame(callers, item(4)), Commit("r2"))
+    replace_by_owner(store, "items", frame(callers, item(4)), [file_id(0)], Commit("r2"))
     assert numbers(store) == [4]
     assert store.log("items").snapshot().min_reader_version == 1
     wider = changed(columns=(*ITEMS.columns, Column("added", "string", "New.")))

@@ -11,7 +11,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import find_violation, join_on, rules_for, with_semantic_type
-from codeanatomy.delta.write.commit import append, merge
+from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from support.item_table import ITEMS, frame, item, with_policy
 
@@ -79,13 +79,6 @@ def test_constraints_of_the_delta_table_itself_count(make_store: MakeStore, spar
         append(store, "items", frame(spark, item(2, weight=7.0)), Commit("r2"))
     assert list(caught.value.violated) == ["delta.light"]
     assert '"weight":7.0' in caught.value.samples[0]
-
-
-def test_merge_checks_its_rows_too(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1)), Commit("r1"))
-    with pytest.raises(ConstraintViolation, match="span_ordered"):
-        merge(store, "items", frame(spark, item(1, bend=0)), Commit("r2"))
 
 
 def test_a_column_that_means_something_else_is_refused(make_store: MakeStore, spark: SparkSession) -> None:

@@ -16,9 +16,9 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, TableAltered
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, merge, overwrite
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.errors import ContractError, SchemaDrift
-from support.item_table import ITEMS, changed, frame, item, with_policy
+from support.item_table import ITEMS, changed, frame, item
 
 MakeStore = Callable[..., Store]
 
@@ -113,7 +113,7 @@ def test_wider_rows_are_narrowed_only_if_nothing_is_lost(
     store = narrowed
     rows = frame(spark, item(1, bstart=None)).withColumn("bstart", F.expr(value)).withColumn("bend", F.lit(9))
     if fits:
-        overwrite(store, "items", rows, Commit(value))
+        replace_by_owner(store, "items", rows, [item(1)["file_id"]], Commit(value))
         assert [row.bstart for row in scan(store, "items").rows.collect()] == [7]
     else:
         with pytest.raises(ContractError, match=r"items\.bstart: .* is not a valid bigint"):
@@ -177,7 +177,7 @@ def test_merge_mode_adds_nested_fields(make_store: MakeStore, spark: SparkSessio
     newer = with_columns(Column("marks", "struct", "What was seen.", array=True, fields=fields))
     store = make_store(newer)
     rows = frame(spark, item(2, marks=[{"line": 2, "word": "w", "column": 4}]), table=newer)
-    merge(store, "items", rows, Commit("r2"))
+    append(store, "items", rows, Commit("r2"))
     marks = {row.bstart: tuple(row.marks[0]) for row in scan(store, "items").rows.collect()}
     assert marks == {1: (1, "w1", None), 2: (2, "w", 4)}
 
@@ -189,36 +189,11 @@ def test_merge_mode_does_not_change_types(make_store: MakeStore, spark: SparkSes
         append(make_store(other), "items", frame(spark, item(2, weight="1"), table=other), Commit("r2"))
 
 
-def test_overwrite_mode_replaces_the_schema_with_the_data(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
-    other = with_columns(Column("weight", "string", "How much."), ADDED, schema=mode("overwrite"))
-    store = make_store(other)
-    with pytest.raises(SchemaDrift, match="only an overwrite"):
-        append(store, "items", frame(spark, item(2, weight="1"), table=other), Commit("r2"))
-    overwrite(store, "items", frame(spark, item(2, weight="1") | {"added": "y"}, table=other), Commit("r3"))
-    stored = spark.read.format("delta").load(store.location("items"))
-    assert stored.schema["weight"].dataType.simpleString() == "string"
-    assert stored.schema["item_id"].metadata["semantic_type"] == "NodeId"
-    assert store.log("items").snapshot().partition_columns == ("kind",)
-    assert scan(store, "items", 0).rows.count() == 1
-
-
 def test_no_mode_refuses_any_change(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     strict = with_columns(ADDED, schema=mode(None))
     with pytest.raises(SchemaDrift, match="allows no change"):
         append(make_store(strict), "items", frame(spark, item(2), table=strict), Commit("r2"))
-
-
-@pytest.mark.system
-def test_other_partitions_come_only_with_an_overwrite(make_store: MakeStore, spark: SparkSession) -> None:
-    append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
-    flat = with_policy(partition_by=())
-    with pytest.raises(SchemaDrift, match="partitioned by"):
-        append(make_store(flat), "items", frame(spark, item(2)), Commit("r2"))
-    moved = structs.replace(flat, schema=mode("overwrite"))
-    overwrite(make_store(moved), "items", frame(spark, item(2)), Commit("r3"))
-    assert make_store(moved).log("items").snapshot().partition_columns == ()
 
 
 @pytest.mark.system

@@ -12,7 +12,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.layout import FEATURES
 from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, delete, merge, replace_by_owner
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve
 from support.item_table import ITEMS, changed, frame, item, with_policy
 from support.marks import quick
@@ -23,8 +23,6 @@ MakeStore = Callable[..., Store]
 def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
-    merge(store, "items", frame(spark, item(1), item(3)), Commit("r2"))
-    delete(store, "items", "bstart = 2", Commit("r3"))
     replace_by_owner(store, "items", frame(spark, item(4)), [item(4)["file_id"]], Commit("r4"))
     info = snapshot(store, "items")
     assert (info.min_reader_version, info.min_writer_version) == (1, 2)
@@ -57,7 +55,7 @@ def test_each_feature_is_switched_on_by_policy(
 def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(enable_features=tuple(FEATURES)))
     append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
-    delete(store, "items", "bstart = 1", Commit("r2"))
+    spark.sql(f"DELETE FROM delta.`{store.location('items')}` WHERE bstart = 1")
     info = snapshot(store, "items")
     assert (info.min_reader_version, info.min_writer_version) == (3, 7)
     assert {feature.delta_name for feature in FEATURES.values()} <= set(info.writer_features)

@@ -14,7 +14,7 @@ from codeanatomy.delta.events import Event, FeedRead
 from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.read.scan import snapshot
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.spark.session import clone_session
 from support.item_table import ITEMS, file_id, frame, item, with_policy
@@ -36,7 +36,7 @@ def fed(shared_store: MakeStore, spark: SparkSession) -> Store:
 def three_changes(store: Store, spark: SparkSession) -> Store:
     append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
     replace_by_owner(store, "items", frame(spark, item(3)), [file_id(0)], Commit("r2"))
-    merge(store, "items", frame(spark, item(3, weight=8.0)), Commit("r3"))
+    spark.sql(f"UPDATE delta.`{store.location('items')}` SET weight = 8.0")
     return store
 
 
@@ -129,7 +129,7 @@ def test_a_feed_switched_off_in_between_is_lost(make_store: MakeStore, spark: Sp
 def test_a_vacuumed_window_is_lost_when_it_is_opened(make_store: MakeStore, spark: SparkSession) -> None:
     fed = make_store(FED)
     append(fed, "items", frame(spark, item(1)), Commit("r1"))
-    overwrite(fed, "items", frame(spark, item(2)), Commit("r2"))
+    replace_by_owner(fed, "items", frame(spark, item(2)), [file_id(0)], Commit("r2"))
     settings = {
         "spark.databricks.delta.retentionDurationCheck.enabled": "false",
         # Vacuum lists the table in as many tasks as this, by default 10,000.

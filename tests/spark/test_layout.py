@@ -23,7 +23,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.events import Event, StatsDecided
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, overwrite, replace_by_owner
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.spark.functions import definition_key, node_id, stable_id
 from support.item_table import ITEMS, file_id, frame, item, with_policy
 
@@ -49,7 +49,7 @@ def shuffled(spark: SparkSession, count: int) -> Any:
 
 def test_partitions_and_order_inside_files(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
-    done = overwrite(store, "items", shuffled(spark, 300).repartition(7), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 300).repartition(7), Commit("r1"))
     written = files(store, done.version)
     assert {path.parent.name for path in written} == {"kind=K0", "kind=K1"}
     for path in written:
@@ -63,7 +63,8 @@ def test_the_same_rows_make_the_same_files(make_store: MakeStore, spark: SparkSe
     tied = frame(spark, *(item(n, bstart=1, bend=2, file_id=file_id(0)) for n in range(60)))
     store, seen = make_store(ITEMS), []
     for partitions in (1, 7):
-        done = overwrite(store, "items", tied.repartition(partitions), Commit(f"r{partitions}"))
+        rows = tied.repartition(partitions)
+        done = replace_by_owner(store, "items", rows, [file_id(0)], Commit(f"r{partitions}"))
         content = [
             pq.ParquetFile(path).read() for path in sorted(files(store, done.version), key=lambda p: p.parent)
         ]
@@ -75,7 +76,7 @@ def test_statistics_are_of_exactly_the_chosen_columns(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
     store = make_store(ITEMS)
-    done = overwrite(store, "items", shuffled(spark, 20), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
         assert set(add["stats"]["minValues"]) == {"file_id", "bstart"}
         assert set(add["stats"]["maxValues"]) == {"file_id", "bstart"}
@@ -88,7 +89,7 @@ def test_automatic_statistics_take_cluster_and_lineage_columns(
     make_store: MakeStore, spark: SparkSession, events: list[Event]
 ) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
-    done = overwrite(
+    done = append(
         store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight", "marks", "nothing", "kind")
     )
     for add in adds(store, done.version):
@@ -99,7 +100,7 @@ def test_automatic_statistics_take_cluster_and_lineage_columns(
 
 def test_no_statistics_where_the_policy_is_off(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="off"))
-    done = overwrite(store, "items", shuffled(spark, 20), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
         assert set(add["stats"]) <= {"numRecords", "minValues", "maxValues", "nullCount", "tightBounds"}
         assert not any(add["stats"].get(key) for key in ("minValues", "maxValues", "nullCount"))
@@ -109,7 +110,7 @@ def test_bloom_filter_dictionary_and_compression_in_the_footer(
     make_store: MakeStore, spark: SparkSession
 ) -> None:
     store = make_store(ITEMS)
-    done = overwrite(store, "items", shuffled(spark, 300), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 300), Commit("r1"))
     for path in files(store, done.version):
         group = pq.ParquetFile(path).metadata.row_group(0)
         columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
@@ -123,15 +124,15 @@ def test_bloom_filter_dictionary_and_compression_in_the_footer(
 @pytest.mark.system
 def test_bloom_filters_do_not_swell_small_files(make_store: MakeStore, spark: SparkSession) -> None:
     plain = make_store(with_policy(writer=WriterProperties()))
-    without = overwrite(plain, "items", shuffled(spark, 100), Commit("r1"))
+    without = append(plain, "items", shuffled(spark, 100), Commit("r1"))
     filtered = make_store(with_policy(writer=WriterProperties(bloom_filters=(BloomFilter("item_id"),))))
-    done = overwrite(filtered, "items", shuffled(spark, 100), Commit("r2"))
+    done = append(filtered, "items", shuffled(spark, 100), Commit("r2"))
     assert done.size_bytes < without.size_bytes + done.files * 2048
 
 
 def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(writer=WriterProperties(dictionary=False, compression="gzip")))
-    done = overwrite(store, "items", shuffled(spark, 50), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 50), Commit("r1"))
     for path in files(store, done.version):
         column = pq.ParquetFile(path).metadata.row_group(0).column(0)
         assert (column.compression, column.has_dictionary_page) == ("GZIP", False)
@@ -148,7 +149,7 @@ def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark:
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )
-    done = overwrite(store, "items", rows, Commit("r1"))
+    done = append(store, "items", rows, Commit("r1"))
     sizes = sorted(add["size"] for add in adds(store, done.version))
     assert done.rows == 400_000
     assert done.size_bytes > 3 * target
@@ -163,7 +164,7 @@ def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark:
 
 def test_a_small_table_is_one_file(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(partition_by=()))
-    done = overwrite(store, "items", shuffled(spark, 500).repartition(9), Commit("r1"))
+    done = append(store, "items", shuffled(spark, 500).repartition(9), Commit("r1"))
     assert done.files == 1
 
 
@@ -183,7 +184,7 @@ def test_a_changed_policy_reaches_the_table_and_its_next_files(
 @pytest.mark.system
 def test_rows_of_other_owners_keep_their_order(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
-    overwrite(store, "items", shuffled(spark, 200), Commit("r1"))
+    append(store, "items", shuffled(spark, 200), Commit("r1"))
     done = replace_by_owner(store, "items", frame(spark, item(3)), [file_id(0)], Commit("r2"))
     for path in files(store, done.version):
         keys = [tuple(row.values()) for row in pq.ParquetFile(path).read(["file_id", "bstart"]).to_pylist()]
@@ -192,7 +193,7 @@ def test_rows_of_other_owners_keep_their_order(make_store: MakeStore, spark: Spa
 
 def test_light_readers_read_what_we_write(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
-    overwrite(store, "items", shuffled(spark, 30), Commit("r1"))
+    append(store, "items", shuffled(spark, 30), Commit("r1"))
     light = LightTable(store.location("items"))
     assert (light.protocol().min_reader_version, light.protocol().min_writer_version) == (1, 2)
     items = light.to_pyarrow_table()
@@ -214,7 +215,7 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
 
     def bear(table: Table) -> None:
         rows = spark.createDataFrame([], spark_schema(table))
-        done = overwrite(store, table.name, rows, Commit("r1"))
+        done = append(store, table.name, rows, Commit("r1"))
         assert (done.version, done.created, done.rows) == (0, True, 0)
         info = store.log(table.name).snapshot()
         fed = "change_data_feed" in table.write.enable_features
@@ -232,7 +233,7 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
 @pytest.mark.system
 def test_lineage_columns_stay_until_others_are_named(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
-    overwrite(store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight",))
+    append(store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight",))
     done = append(store, "items", frame(spark, item(30)), Commit("r2"))
     assert done.version == 1, "no commit for properties that are as they should be"
     (add,) = adds(store, done.version)

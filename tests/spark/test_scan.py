@@ -15,7 +15,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, GateChecked, Scanned
 from codeanatomy.delta.read.scan import scan, snapshot
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, overwrite
+from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import GateError, PredicateError, TableMissing, UnknownName, UsageError
 from support.item_table import ITEMS, changed, file_id, frame, item
 
@@ -152,7 +152,7 @@ def test_missing_and_extra_columns_and_recorded_expressions(
 
 def test_a_pinned_scan_prunes_partitions_and_columns(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
-    overwrite(store, "items", frame(spark, *(item(n) for n in range(20))), Commit("r1"))
+    append(store, "items", frame(spark, *(item(n) for n in range(20))), Commit("r1"))
     rows = scan(store, "items").rows.where("kind = 'K1' AND file_id = 'x'").select("bstart")
     plan = rows._jdf.queryExecution().executedPlan().toString()
     assert re.search(r"PartitionFilters: \[[^]]*\(kind#\d+ = K1\)\]", plan)

@@ -18,12 +18,10 @@ Rows are read with Spark by `read.scan`, with delta-rs and Arrow by `read.light`
 `read.duck`; the last two start in milliseconds and need no JVM. All of them read one version of a table in
 the contract's columns.
 
-Rows are written in seven ways. Each exists because the others are slower or impossible in its case:
+Rows are written in six ways. Each exists because the others are slower or impossible in its case:
 
-DataFrame writer (`write.commit`: overwrite, replace_by_owner)
+DataFrame writer (`write.commit`: replace_by_owner)
     Spark's Delta writer; works for every store and every table feature.
-MERGE and DELETE (`write.commit`: merge, delete)
-    Upserts by key and deletes by condition; Delta rewrites only the files that contain the rows.
 Transaction over py4j (`log.transaction`, used by `write.commit`)
     Appends, and the first rows of a new table with NOT NULL and properties in a single commit, which the
     DataFrame writer cannot do; it also saves the job in which the writer reads the table's state.
@@ -41,7 +39,7 @@ Staging (`write.staging`)
     Intermediate DataFrames in tables of their own below `staging/`, which no reader of the lake opens;
     without contract and checks.
 
-The first four check contract, constraints and gate, make each transaction at most once, retry conflicts, and
+The first three check contract, constraints and gate, make each transaction at most once, retry conflicts, and
 record an event; small commits do the same except for the gate and the event. Maintenance
 (`codeanatomy.maintain`) rewrites files with OPTIMIZE and deletes them with VACUUM, which change no rows, and
 exports snapshots to new tables with `log.entries`.

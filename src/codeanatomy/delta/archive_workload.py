@@ -20,7 +20,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, merge, overwrite, replace_by_owner
+from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.spark.session import open_session
 
 
@@ -30,12 +30,10 @@ def _run_once(options: str, folder: Path) -> None:
     spark = open_session(RuntimeProfile(cores=1, shuffle_partitions=1, spark=extra))
     store, name = Store(spark, str(folder / "lake")), "cdf_cursors"
     columns = spark_schema(store.table(name))
-    rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run")], columns)
+    rows = spark.createDataFrame([("table", "consumer", "repo", 1, "run", "rules")], columns)
     append(store, name, rows, Commit("first"))
     append(store, name, rows.mapInArrow(_identity, columns), Commit("second"))
     replace_by_owner(store, name, rows, ["repo"], Commit("third"), by="repo_id")
-    merge(store, name, rows, Commit("fourth"))
-    overwrite(store, name, rows, Commit("fifth"))
     scan(store, name).rows.orderBy("last_version").groupBy("dataset").count().collect()
     _stop_jvm(spark)
 

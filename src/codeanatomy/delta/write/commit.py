@@ -1,4 +1,4 @@
-"""Commit rows of a Spark DataFrame to a table: append, overwrite, replace_by_owner, merge, delete.
+"""Commit rows of a Spark DataFrame to a table: append, replace_by_owner.
 
 `delta` lists the other ways of writing. Each verb makes at most one data commit, in these steps:
 
@@ -17,7 +17,7 @@
 Committing the same `Commit` (run id and sequence) twice has no effect. Conflicts with other writers are
 retried with backoff. So is a commit that is not in the log after Delta reported success: on a local file
 system the rename that publishes a commit is not atomic between processes, and the loser of that race gets no
-error. MERGE and DELETE rewrite files in the engine's own order; maintenance restores the clustering.
+error.
 
 Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
@@ -29,9 +29,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from delta import DeltaTable
 from delta.exceptions import (
     ConcurrentAppendException,
     ConcurrentDeleteDeleteException,
@@ -43,34 +41,31 @@ from delta.exceptions import (
     ProtocolChangedException,
 )
 from msgspec import Struct
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp, encode_stamp
 from codeanatomy.delta.contract import MISFIT, plan_projection, project, quote_identifier
 from codeanatomy.delta.events import CommitRefused, Committed
-from codeanatomy.delta.layout import RANGES, arrange_rows, rebind_session
-from codeanatomy.delta.log.jvm_log import CommitRecord, DeltaLog, SnapshotInfo
+from codeanatomy.delta.layout import RANGES, arrange_rows
+from codeanatomy.delta.log.jvm_log import CommitRecord, DeltaLog
 from codeanatomy.delta.log.transaction import add_rows
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.checks import (
     BROKEN,
-    SAMPLE_ROWS,
     Rules,
     check_semantic_types,
     find_violation,
     guard_rows,
     rules_for,
 )
-from codeanatomy.delta.write.evolve import evolve, new_table, replaces_schema
+from codeanatomy.delta.write.evolve import evolve, new_table
 from codeanatomy.errors import (
     CodeAnatomyError,
     CommitConflict,
     ConstraintViolation,
     ContractError,
     StorageFailure,
-    TableMissing,
     UsageError,
 )
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
@@ -111,8 +106,8 @@ class PendingCommit:
     operation: str
     commit: Commit
     retry: Retry
-    # Writes the rows in a prepared session; returns whether there was anything to commit.
-    write: Callable[[SparkSession], bool]
+    # Writes the rows in a prepared session.
+    write: Callable[[SparkSession], None]
     # Returns the error with samples of the rows that violate a rule.
     find_broken: Callable[[], ConstraintViolation | None] | None = None
     lineage: Sequence[str] | None = None
@@ -122,34 +117,6 @@ class PendingCommit:
     def stamp(self) -> str:
         """Return the user metadata by which the commit is found in the log."""
         return encode_stamp(self.commit, self.operation)
-
-
-def overwrite(
-    store: Store,
-    name: str,
-    rows: DataFrame,
-    commit: Commit,
-    *,
-    lineage: Sequence[str] | None = None,
-    file_bytes: int | None = None,
-    retry: Retry = Retry(),
-) -> Committed:
-    """Replace all rows of a table.
-
-    `lineage` names columns by which consumers filter and join; `file_bytes` is the approximate size on disk,
-    if the caller knows it: rows for a single file are written without an exchange.
-    """
-    table = store.table(name)
-
-    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> None:
-        writer = ready.write.format("delta").mode("overwrite")
-        if replaces_schema(table, current, replacing=True):
-            writer = writer.option("overwriteSchema", "true").partitionBy(*table.write.partition_by)
-        writer.save(store.location(name))
-
-    return _write_rows(
-        store, table, "overwrite", rows, commit, retry, write, lineage=lineage, file_bytes=file_bytes
-    )
 
 
 def append(
@@ -164,9 +131,7 @@ def append(
 ) -> Committed:
     """Add rows to a table."""
     table = store.table(name)
-    return _write_rows(
-        store, table, "append", rows, commit, retry, None, lineage=lineage, file_bytes=file_bytes
-    )
+    return _write_rows(store, table, "append", rows, commit, retry, lineage=lineage, file_bytes=file_bytes)
 
 
 def replace_by_owner(
@@ -203,10 +168,6 @@ def replace_by_owner(
         parts.append(f"({quote_identifier(column)} IS NULL AND {_in_list('repo_id', shared_repos)})")
     owned = " OR ".join(parts)
 
-    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> None:
-        writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", owned)
-        writer.save(store.location(name))
-
     return _write_rows(
         store,
         table,
@@ -214,81 +175,15 @@ def replace_by_owner(
         rows,
         commit,
         retry,
-        write,
+        owned,
         lineage=lineage,
         file_bytes=file_bytes,
-        extra={"owned": owned},
     )
 
 
 def _in_list(column: str, values: Sequence[str]) -> str:
     literals = ", ".join(map(spark_literal, sorted(set(values))))
     return f"{quote_identifier(column)} IN ({literals})"
-
-
-def merge(
-    store: Store,
-    name: str,
-    rows: DataFrame,
-    commit: Commit,
-    *,
-    on: Sequence[str] = (),
-    update_when: str | None = None,
-    delete_unmatched: str | None = None,
-    retry: Retry = Retry(),
-) -> Committed:
-    """Insert new rows and update those with the same key (`on`, else the primary key).
-
-    `update_when` is a condition over `old` and `new`; `delete_unmatched` is a condition over `old` for stored
-    rows without a new counterpart, such as "old.repo_id = 'x'".
-    """
-    table = store.table(name)
-    keys = [table.column(key).name for key in (on or table.primary_key)]
-    same_key = " AND ".join(f"old.{quote_identifier(key)} <=> new.{quote_identifier(key)}" for key in keys)
-
-    def write(session: SparkSession, ready: DataFrame, current: SnapshotInfo) -> bool:
-        target = DeltaTable.forPath(session, store.location(name)).alias("old")
-        builder = target.merge(ready.alias("new"), same_key)
-        builder = builder.whenMatchedUpdateAll(update_when).whenNotMatchedInsertAll()
-        if delete_unmatched is not None:
-            builder = builder.whenNotMatchedBySourceDelete(delete_unmatched)
-        return _has_changed_rows(builder.execute())
-
-    return _write_rows(store, table, "merge", rows, commit, retry, write, keys=keys)
-
-
-def _refuse_repeated_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> None:
-    """Raise ConstraintViolation if two rows have the same key: a merge would keep either of them."""
-    repeated = rows.groupBy(*keys).count().where("count > 1").limit(SAMPLE_ROWS).collect()
-    if repeated:
-        samples = tuple(str({key: row[key] for key in keys}) for row in repeated)
-        raise ConstraintViolation(table.name, {"key_unique": f"one row per {', '.join(keys)}"}, samples)
-
-
-def delete(store: Store, name: str, predicate: str, commit: Commit, *, retry: Retry = Retry()) -> Committed:
-    """Delete the rows that match a condition; an empty condition is refused."""
-    if not predicate or not predicate.strip():
-        raise UsageError(
-            f"delete from {name} has an empty condition", "to delete all rows, overwrite the table"
-        )
-    try:
-        store.spark._jsparkSession.sessionState().sqlParser().parseExpression(predicate)
-    except ParseException as problem:
-        raise UsageError(
-            f"{predicate!r} is not a SQL expression", "write one boolean expression"
-        ) from problem
-    table = store.table(name)
-    if not store.log(name).exists():
-        raise TableMissing(
-            f"{name} was never written at {store.location(name)}", "check the path of the lake"
-        )
-
-    def write(session: SparkSession) -> bool:
-        evolve(store, table)
-        address = f"delta.{quote_identifier(store.location(name))}"
-        return _has_changed_rows(session.sql(f"DELETE FROM {address} WHERE ({predicate}\n)"))
-
-    return run_commit(PendingCommit(store, table, "delete", commit, retry, write))
 
 
 def _write_rows(
@@ -298,23 +193,25 @@ def _write_rows(
     rows: DataFrame,
     commit: Commit,
     retry: Retry,
-    write: Callable[[SparkSession, DataFrame, SnapshotInfo], bool | None] | None,
+    replaced: str | None = None,
     *,
     lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
-    extra: Rules = MappingProxyType({}),
-    keys: Sequence[str] = (),
 ) -> Committed:
-    """Align, check and arrange rows, then pass them to `write`; append them if it is None."""
+    """Align, check and arrange rows, and commit them; they replace the rows for which a condition holds."""
     with record_refusals(store, table, operation, commit):
         check_semantic_types(table, rows.schema)
         projection = plan_projection(table, rows.schema)
         aligned = project(table, rows, projection)
     log = store.log(table.name)
+    extra = {} if replaced is None else {"owned": replaced}
 
     def rules() -> Rules:
         properties = log.snapshot().properties if log.exists() else {}
         return {**rules_for(table, properties), **extra}
+
+    def find_broken() -> ConstraintViolation | None:
+        return find_violation(table, aligned, rules())
 
     def refuse_broken() -> None:
         """Raise before the table is altered if the rows would be refused later."""
@@ -322,32 +219,20 @@ def _write_rows(
         if violation is not None:
             raise violation
 
-    def evolve_table() -> SnapshotInfo:
-        replacing = operation == "overwrite"
-        return evolve(store, table, lineage, replacing=replacing, before=refuse_broken)
-
-    def attempt(session: SparkSession) -> bool:
-        if keys:
-            _refuse_repeated_keys(table, aligned, keys)
+    def write(session: SparkSession) -> None:
         is_new = not log.exists()
         new = new_table(store, table, lineage) if is_new else None
-        current = None if is_new else evolve_table()
-        checked = guard_rows(table, aligned, rules())
-        # MERGE joins and writes in an order of its own, so arranging the rows would have no effect.
-        merging = operation == "merge" and not is_new
-        ready = (
-            rebind_session(session, checked) if merging else arrange_rows(session, table, checked, file_bytes)
-        )
-        if current is None or write is None:
+        if not is_new:
+            evolve(store, table, lineage, before=refuse_broken)
+        ready = arrange_rows(session, table, guard_rows(table, aligned, rules()), file_bytes)
+        if is_new or replaced is None:
             add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
-            return True
-        return write(session, ready, current) is not False
-
-    def find_broken() -> ConstraintViolation | None:
-        return find_violation(table, aligned, rules())
+        else:
+            writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
+            writer.save(log.location)
 
     change = PendingCommit(
-        store, table, operation, commit, retry, attempt, find_broken, lineage, projection.dropped
+        store, table, operation, commit, retry, write, find_broken, lineage, projection.dropped
     )
     return run_commit(change)
 
@@ -385,7 +270,7 @@ def run_commit(change: PendingCommit) -> Committed:
         except ENGINE_ERRORS as problem:
             raise _translate_error(change, problem) from problem
         change.store.record(done)
-        if done.created or change.table.schema.schema_mode == "overwrite":
+        if done.created:
             _settle(change)
         return done
 
@@ -404,12 +289,12 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
         session = clone_session(change.store.spark, _settings(change))
         try:
             with activate_session(session):
-                changed = change.write(session)
+                change.write(session)
         except CONFLICTS as conflict:
             conflicts.append(type(conflict).__name__)
         else:
             record = _own_commit(log, change.commit, after=before)
-            if record is not None or not changed:
+            if record is not None:
                 return _result(change, record, started, attempt + 1, conflicts)
             conflicts.append(LOST)
         time.sleep(change.retry.pause(attempt))
@@ -497,9 +382,7 @@ def _result(
     def count(*names: str) -> int:
         return sum(int(metrics.get(name, 0)) for name in names)
 
-    merged = record is not None and record.operation == "MERGE"
-    inserted = count("numTargetRowsInserted", "numTargetRowsUpdated")
-    written = inserted if merged else count("numOutputRows") - count("numCopiedRows")
+    written = count("numOutputRows") - count("numCopiedRows")
     name = change.table.name
     return Committed(
         table=name,
@@ -512,22 +395,16 @@ def _result(
         sequence=change.commit.sequence,
         metadata=None if record is None else record.user_metadata,
         rows=max(written, 0),
-        rows_deleted=count("numDeletedRows", "numTargetRowsDeleted"),
-        files=count("numFiles", "numAddedFiles", "numTargetFilesAdded"),
-        files_removed=count("numRemovedFiles", "numTargetFilesRemoved"),
-        size_bytes=count("numOutputBytes", "numAddedBytes", "numTargetBytesAdded"),
+        rows_deleted=count("numDeletedRows"),
+        files=count("numFiles", "numAddedFiles"),
+        files_removed=count("numRemovedFiles"),
+        size_bytes=count("numOutputBytes", "numAddedBytes"),
         attempts=attempts,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
         metrics={name: int(value) for name, value in metrics.items() if value.isdigit()},
         dropped_columns=change.dropped,
     )
-
-
-def _has_changed_rows(report: DataFrame) -> bool:
-    """Return whether a MERGE or DELETE changed rows; if not, it makes no commit."""
-    row = report.first()
-    return row is not None and int(row["num_affected_rows"]) > 0
 
 
 def _translate_error(change: PendingCommit, problem: Exception) -> CodeAnatomyError:
@@ -547,8 +424,6 @@ def _translate_error(change: PendingCommit, problem: Exception) -> CodeAnatomyEr
             detail.removesuffix("SQLSTATE: P0001").strip(), "fix the code that produces the column"
         )
     what = f"{change.operation} of {change.table.name} failed: {cause_of(problem)}"
-    if isinstance(problem, AnalysisException) and change.operation in ("delete", "merge"):
-        return UsageError(what, "fix the condition; no rows were committed")
     return StorageFailure(what, _commit_status(change))
 
 
