@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
@@ -147,6 +147,8 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
         "delta.deletedFileRetentionDuration": f"interval {math.ceil(table.upkeep.vacuum_hours)} hours",
         "parquet.enable.dictionary": str(writer.dictionary).lower(),
     }
+    if table.foreign_keys:
+        properties[f"{OWN}foreignKeys"] = json.encode(table.foreign_keys).decode()
     if lineage:
         properties[LINEAGE] = ",".join(sorted(set(lineage)))
     if stats:
