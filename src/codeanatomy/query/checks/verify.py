@@ -1,8 +1,8 @@
-"""Check every row of a lake's graph against the integrity rules of the catalogue of kinds.
+"""Check every row of a lake's graph against the rules of the catalogue: kinds, and keys of all tables.
 
     result = verify("lake")
-    result.rules["src_exists"]     # 2 rows break the rule
-    result.findings[0].place       # "requests/api.py:12"
+    result.rules["cpg_edges(src_node_id)"]     # 2 rows break the rule
+    result.findings[0].place                   # "requests/api.py:12"
 
 The lake is read at the table versions that its newest published run pins. The Delta log lists the Parquet
 files and the values of partition columns; DuckDB reads the files, without a JVM and with a memory limit,
@@ -34,12 +34,20 @@ from codeanatomy.delta.read.light import location, newest_version
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.query.checks.verify_rules import CATALOGUE, ENTITIES, FINDING_COLUMNS, PREPARED, RULES, VIEWS
+from codeanatomy.query.checks.verify_rules import (
+    CATALOGUE,
+    CHECKED,
+    ENTITIES,
+    FINDING_COLUMNS,
+    PREPARED,
+    RULES,
+    VIEWS,
+)
 from codeanatomy.query.engines.derived_columns import with_derived
 
-# Tables with at most this many rows are copied: planning reads of a file per kind again for each rule takes
-# longer than reading a small graph.
-MAX_COPIED_ROWS = 100_000
+# Tables that many rules read are copied if they have at most this many rows: planning reads of a file per
+# kind again for each rule takes longer than reading a small graph.
+MAX_COPIED_ROWS = 200_000
 GRAPH = tuple(table.name for table in GRAPH_TABLES)
 DATA_FILES = pa.schema(
     {
@@ -118,10 +126,11 @@ def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | 
     path = local_path(root)
     lake = Snapshot.open(root, as_of)
     repositories, unbuilt = _with_graph(lake, repo_id)
+    checked = [name for name in CHECKED if name in VIEWS.values() or lake.has(name)]
     with _database() as database:
         _create_views(database, _CheckedLake(path, lake, repositories))
         broken = {name: _check_rule(database, name, sql, limit) for name, sql in RULES.items()}
-        rows = dict.fromkeys(VIEWS.values(), 0) | _checked_rows(database)
+        rows = dict.fromkeys(checked, 0) | _checked_rows(database)
     return Verification(
         root,
         {name: row.run_id for name, row in repositories.items()},
@@ -129,7 +138,7 @@ def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | 
         {name: count for name, (count, _) in broken.items()},
         tuple(finding for _, shown in broken.values() for finding in shown),
         rows,
-        tuple(name for name in VIEWS.values() if newest_version(root, name) > lake.pin(name).version),
+        tuple(name for name in checked if newest_version(root, name) > lake.pin(name).version),
         round(time.monotonic() - began, 3),
     )
 
@@ -164,10 +173,12 @@ def _create_views(database: duckdb.DuckDBPyConnection, subject: _CheckedLake) ->
     names = dict.fromkeys((*subject.lake.pins, *VIEWS.values()))
     files = {name: subject.lake.files(name) for name in names}
     _create_counts(database, subject, files)
-    for view, name in VIEWS.items():
-        rows = f"{select_rows(root, name, files[name])} WHERE {_repository_condition(subject)}"
-        form = "TABLE" if sum(file.rows or 0 for file in files[name]) <= MAX_COPIED_ROWS else "VIEW"
-        database.execute(f"CREATE {form} {view} AS {with_derived(name, rows)}")
+    views = {**VIEWS} | {name: name for name in CHECKED if name not in VIEWS.values()}
+    for view, name in views.items():
+        logged = files.get(name, ())
+        rows = f"{select_rows(root, name, logged)} WHERE {_repository_condition(subject)}"
+        few = view in VIEWS and sum(file.rows or 0 for file in logged) <= MAX_COPIED_ROWS
+        database.execute(f"CREATE {'TABLE' if few else 'VIEW'} {view} AS {with_derived(name, rows)}")
     database.execute(f"CREATE VIEW entities AS {ENTITIES}")
     for name, sql in PREPARED.items():
         database.execute(f"CREATE TABLE {name} AS {sql}")
@@ -283,7 +294,7 @@ def _checked_rows(database: duckdb.DuckDBPyConnection) -> dict[str, int]:
     counts = database.execute(
         "SELECT table_name, sum(rows)::BIGINT FROM counted GROUP BY table_name"
     ).fetchall()
-    return {name: rows for name, rows in counts if name in VIEWS.values()}
+    return {name: rows for name, rows in counts if name in CHECKED}
 
 
 def _scalar(database: duckdb.DuckDBPyConnection, sql: str) -> int:

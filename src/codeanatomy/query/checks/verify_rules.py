@@ -1,6 +1,6 @@
 """Define the integrity rules of a graph: one SQL query per rule, which selects the rows that break it.
 
-    RULES["src_exists"]     # SELECT ... FROM edges e ANTI JOIN nodes n ON n.node_id = e.src_node_id ...
+    RULES["id_prefix"]     # SELECT ... FROM nodes n JOIN kinds k ON ... WHERE NOT starts_with(n.node_id, ...
 
 The queries are for DuckDB, over views that `query.checks.verify` creates of the tables of a run, restricted
 to its repositories: `nodes`, `edges`, `props`, `props_map`, `by_src`, `by_dst`, `files`, `lines`, `syntax`,
@@ -24,6 +24,7 @@ from codeanatomy.catalog.semantic_types import BY_NAME
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_PROPS, EDGE_ID, ENTITY_COLUMNS, VALUE_COLUMNS
 from codeanatomy.delta.read.duck import sql_literal
+from codeanatomy.query.checks.key_rules import key_rules, key_tables
 
 # Table of the lake behind each view.
 VIEWS: Mapping[str, str] = {
@@ -163,10 +164,11 @@ NODE_PLACE = """
 PROP_PLACE = """
 'cpg_props', p.repo_id, coalesce(p.kind, p.node_kind), p.entity_id,
   coalesce(p.file_id, p.owner_file_id), p.path, p.bstart"""
-# Tables that several rules read, created once.
+# Tables that rules read, created once.
 PREPARED: Mapping[str, str] = {
     "sizes": """
 SELECT file_id, max(line_end_byte) AS size, max(line_no) + 1 AS lines FROM lines GROUP BY file_id""",
+    # Outer joins, whose order is kept: of inner ones, DuckDB joins all nodes with all nodes first.
     "wrong_ends": """
 SELECT e.*, s.node_kind AS src_kind, d.node_kind AS dst_kind
 FROM edges e
@@ -232,12 +234,6 @@ JOIN (
   SELECT entity_kind, entity_id, prop_key, count(*) AS times FROM props
   GROUP BY entity_kind, entity_id, prop_key HAVING count(*) > 1
 ) k ON k.entity_kind = p.entity_kind AND k.entity_id = p.entity_id AND k.prop_key = p.prop_key"""
-
-
-def _end_exists(side: Side) -> str:
-    return f"""
-SELECT {EDGE_PLACE}, format('{side} {{}} is not a node', e.{side}_node_id)
-FROM wrong_ends e WHERE e.{side}_kind IS NULL"""
 
 
 ENDS_ALLOWED = f"""
@@ -351,14 +347,11 @@ OWNER = f"""
 SELECT {ENTITY_PLACE}, CASE
   WHEN x.owner_file_id IS NULL THEN 'has no owner'
   WHEN k.owner = 'repository' THEN 'belongs to the repository and must not have an owner'
-  WHEN f.file_id IS NULL THEN format('its owner {{}} is not a file of the repository', x.owner_file_id)
   ELSE format('is in file {{}} but owned by {{}}', x.file_id, x.owner_file_id) END
 FROM entities x
 LEFT JOIN kinds k ON k.entity_kind = x.entity_kind AND k.kind = x.kind
-LEFT JOIN files f ON f.file_id = x.owner_file_id AND f.repo_id = x.repo_id
 WHERE (k.owner = 'file' AND x.owner_file_id IS NULL)
-  OR (k.owner = 'repository' AND x.owner_file_id IS NOT NULL)
-  OR (x.owner_file_id IS NOT NULL AND f.file_id IS NULL) OR x.file_id <> x.owner_file_id
+  OR (k.owner = 'repository' AND x.owner_file_id IS NOT NULL) OR x.file_id <> x.owner_file_id
 UNION ALL
 SELECT {PROP_PLACE}, format('the property {{}} has another owner than its node or edge', p.prop_key)
 FROM placed_props p
@@ -507,8 +500,6 @@ RULES: Mapping[str, str] = {
     "edge_id_unique": EDGE_UNIQUE,
     "repeat_counted": REPEAT_COUNTED,
     "prop_unique": PROP_UNIQUE,
-    "src_exists": _end_exists("src"),
-    "dst_exists": _end_exists("dst"),
     "ends_allowed": ENDS_ALLOWED,
     "kind_known": KIND_KNOWN,
     "id_prefix": ID_PREFIX,
@@ -529,4 +520,7 @@ RULES: Mapping[str, str] = {
     "constraints": "\nUNION ALL".join(map(_broken, CONSTRAINED)),
     "relations_kept": RELATIONS_KEPT,
     "syntax_complete": SYNTAX_COMPLETE,
+    **key_rules(catalog.TABLES, {table: view for view, table in VIEWS.items()}),
 }
+# Tables that the rules read; those without a view of another name have one of their own name.
+CHECKED = tuple(dict.fromkeys((*VIEWS.values(), *key_tables(catalog.TABLES))))
