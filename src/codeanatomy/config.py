@@ -14,9 +14,11 @@ and flags. All of them are flattened to dotted keys, so a setting has one name e
 (2, 'flag', 'default')
 
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `refresh.<field>` of
-RefreshOptions, `observe.<field>` of ObserveOptions, `tables.<table>.<write|schema|gate|upkeep>.<field>` of
-the policies in `catalog.spec`, and `tables.<table>.cache`. An unknown table, field, column or feature is an
-error that lists what exists. Tests: `tests/unit/test_config.py`.
+RefreshOptions, `delta.<field>` of DeltaOptions, `observe.<field>` of ObserveOptions,
+`tables.<table>.<write|schema|gate|upkeep>.<field>` of the policies in `catalog.spec`, and
+`tables.<table>.cache`. An unknown table, field, column or feature is an error that lists what exists.
+
+Tests: `tests/unit/test_config.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ import msgspec
 from msgspec import Meta, Struct, field, inspect, structs
 
 from codeanatomy import catalog
-from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
+from codeanatomy.catalog.readers import READER_FEATURES, without_vectors
+from codeanatomy.catalog.settings import DeltaOptions, ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import CachePolicy, Table
 from codeanatomy.errors import CatalogError, ConfigError, UnknownName
 
@@ -50,6 +53,7 @@ SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
     "refresh": "refresh.<field>",
+    "delta": "delta.<field>",
     "observe": "observe.<field>",
     "tables": "tables.<table>.<write|schema|gate|upkeep>.<field>",
 }
@@ -107,6 +111,7 @@ class Settings(Struct, frozen=True):
     runtime: RuntimeProfile
     extract: ExtractOptions
     refresh: RefreshOptions
+    delta: DeltaOptions
     observe: ObserveOptions
     tables: tuple[Table, ...]
     sources: Mapping[str, Source]
@@ -148,9 +153,24 @@ def load_settings(
     runtime = _runtime({key: value for key, value in values.items() if key.startswith("runtime.")})
     extract = _section("extract", ExtractOptions(), values)
     refresh = _section("refresh", RefreshOptions(), values)
+    delta = _section("delta", DeltaOptions(), values)
     observe = _section("observe", ObserveOptions(), values)
     tables = _tables({key: value for key, value in values.items() if key.startswith("tables.")}, sources)
-    return Settings(runtime, extract, refresh, observe, tables, sources)
+    if delta.readers == "all":
+        tables = _for_all_readers(tables)
+    return Settings(runtime, extract, refresh, delta, observe, tables, sources)
+
+
+def _for_all_readers(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Return the tables without reader features; refuse those that only a setting can have asked for."""
+    plain = without_vectors(tables)
+    for table in plain:
+        for name in sorted(set(READER_FEATURES).intersection(table.write.enable_features)):
+            raise ConfigError(
+                f"delta.readers is all, but tables.{table.name}.write.enable_features has {name}",
+                "remove one of the two settings: not every reader opens such a table",
+            )
+    return plain
 
 
 def _tables(values: Mapping[str, object], sources: Mapping[str, Source]) -> tuple[Table, ...]:

@@ -2,8 +2,9 @@
 
     describe        format a table or a kind for the command line and the generated pages
     kinds           node and edge kinds of the graph
+    readers         programs that read tables, by the features that they support
     semantic_types  meanings of values beyond their physical type, with SQL checks
-    settings        options of extraction, refreshes and observation
+    settings        options of extraction, refreshes, tables and observation
     spec            struct types that tables, columns and policies are written in
     tables          table literals, one module per stage
     validation      check that the table literals are consistent

@@ -1,4 +1,4 @@
-"""Define the options of extraction (`extract.`), refreshes (`refresh.`) and observation (`observe.`).
+"""Define the options of extraction (`extract.`), refreshes, tables (`delta.`) and observation (`observe.`).
 
 >>> ExtractOptions().max_file_size // 1024**2
 8
@@ -55,6 +55,17 @@ class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
     local_bytes: Annotated[int, Meta(ge=0)] = 4 * MB
     # Local processes; None means one per core.
     processes: Annotated[int, Meta(ge=1)] | None = None
+
+
+# modern: rows leave tables by deletion vectors; all: data files are rewritten, and every reader opens them.
+Readers = Literal["modern", "all"]
+
+
+class DeltaOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Choose which readers open the tables of a lake; the rows are the same."""
+
+    # None: as the lake is; a new lake is modern if it is a local folder.
+    readers: Readers | None = None
 
 
 class ObserveOptions(Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,6 +23,7 @@ from typing import Any
 from msgspec import Struct, json
 from pyspark.sql import DataFrame, SparkSession
 
+from codeanatomy.catalog.readers import VECTORS
 from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.errors import FeatureError
@@ -189,8 +190,12 @@ def contract_hash(table: Table) -> str:
 
 
 def feature_properties(table: Table, current: SnapshotInfo | None) -> dict[str, str]:
-    """Return the properties that enable the features of the policy which the table does not have yet."""
-    features = [FEATURES[name] for name in table.write.enable_features]
+    """Return the properties that enable the features of the policy which the table does not have yet.
+
+    A stored table does not get deletion vectors: a commit must not change which readers open a table.
+    """
+    names = [name for name in table.write.enable_features if current is None or name != VECTORS]
+    features = [FEATURES[name] for name in names]
     mode = table.schema.column_mapping_mode
     properties = {feature.property: feature.value for feature in features}
     if mode is not None:

@@ -4,6 +4,7 @@
     lease             grant write access to a lake to one run at a time
     manifest          publish the runs of a lake: one manifest row per run and repository
     observations      record the storage events of a run, and write them as rows at its end
+    readers           compare the features of stored tables with the setting `delta.readers`
     recorded_queries  keep the columns of queries until the next run records them
     redaction         remove the values of storage options and secrets from texts
     snapshot          open a lake as one published run: every table at its pinned version

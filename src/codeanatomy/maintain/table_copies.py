@@ -37,6 +37,7 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files, location
 from codeanatomy.delta.read.readable import replay_table
 from codeanatomy.delta.write.data_files import GROUP_BYTES, write_files
+from codeanatomy.delta.write.rewrite import read_stored_rows, stored_table, to_schema
 from codeanatomy.errors import StorageFailure
 
 OPERATION = "copy"
@@ -46,8 +47,6 @@ FEED = FEATURES["change_data_feed"].property
 WRITER_VERSIONS = ((FEED, 4), ("delta.generationExpression", 4), ("delta.constraints.", 3))
 # Prefixes of properties that the copy does not get, beside those that enable features.
 DROPPED_PROPERTIES = ("delta.feature.", "delta.rowTracking.", "delta.inCommitTimestamp", "delta.min")
-# Rows of a batch.
-BATCH_ROWS = 8192
 # Arrow bytes of a Parquet file.
 FILE_BYTES = 8 * GROUP_BYTES
 
@@ -96,17 +95,12 @@ class _CopySource(Struct, frozen=True):
 
     def batches(self, file: LoggedFile) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of a file, with its partition columns."""
-        removed = pa.array(list(read_vector(self.place, file.vector)), pa.int64())
-        with pq.ParquetFile(self.path(file), coerce_int96_timestamp_unit="us") as opened:
-            first = 0
-            for group in range(opened.num_row_groups):
-                for batch in opened.iter_batches(BATCH_ROWS, row_groups=[group], use_threads=False):
-                    kept = pc.invert(pc.is_in(pa.arange(first, first + len(batch)), value_set=removed))
-                    first += len(batch)
-                    full = _add_partition_columns(batch, file.partition)
-                    if self.repo_id is not None:
-                        kept = pc.and_(kept, pc.equal(full.column(REPO), self.repo_id))
-                    yield full.filter(kept)
+        removed = read_vector(self.place, file.vector)
+        for batch in read_stored_rows(self.path(file), file.partition, removed):
+            if self.repo_id is None:
+                yield batch
+            else:
+                yield batch.filter(pc.equal(batch.column(REPO), self.repo_id))
 
 
 def _open_source(root: str, table: Table, version: int, repo_id: str | None) -> _CopySource:
@@ -155,9 +149,8 @@ def copy_table(
             counts.append(file.rows)
             size += add.size
         else:
-            for written in write_files(
-                folder, _stored_table(source, file), source.batches(file), is_copy=True
-            ):
+            policy = stored_table(table, source.path(file), source.keys)
+            for written in write_files(folder, policy, source.batches(file), is_copy=True):
                 actions.append(entries.add_action(written))
                 counts.append(written.rows)
                 size += written.size_bytes
@@ -195,7 +188,7 @@ def write_parquet(
     try:
         for number, (add, file) in enumerate(source.files, start=1):
             for batch in source.batches(file):
-                writer.add(_to_schema(batch, schema))
+                writer.add(to_schema(batch, schema))
             report(number, add.size)
     finally:
         writer.close()
@@ -240,40 +233,6 @@ class _RollingWriter:
         self.rows += rows.num_rows
         self.written += self.held
         self.group, self.held = [], 0
-
-
-def _add_partition_columns(batch: pa.RecordBatch, partition: Mapping[str, str | None]) -> pa.RecordBatch:
-    """Add the partition columns to a batch; some writers store them in the file, too."""
-    for name, value in partition.items():
-        if name not in batch.schema.names:
-            batch = batch.append_column(name, pa.array([value] * len(batch), pa.string()))
-    return batch
-
-
-def _to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the columns of a schema; a column that its file lacks is null."""
-    columns = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(len(batch), field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _stored_table(source: _CopySource, file: LoggedFile) -> Table:
-    """Return the table with the columns of a file and the partitions of the stored table."""
-    names = {*pq.read_schema(source.path(file)).names, *source.keys}
-    table = source.table
-    writer = table.write.writer
-    blooms = tuple(bloom for bloom in writer.bloom_filters if bloom.column in names)
-    return structs.replace(
-        table,
-        columns=tuple(column for column in table.columns if column.name in names),
-        write=structs.replace(
-            table.write, partition_by=source.keys, writer=structs.replace(writer, bloom_filters=blooms)
-        ),
-    )
 
 
 def _new_table(source: _CopySource) -> NewTable:

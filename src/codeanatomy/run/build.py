@@ -28,6 +28,7 @@ from msgspec import Struct, structs
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.store import LakeTables, normalize_root
@@ -39,6 +40,7 @@ from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
+from codeanatomy.lake.readers import stored_features, tables_for_lake
 from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.context import Refresh, Run, counts_of, new_run_id, recorded_counts
@@ -254,7 +256,14 @@ def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
 def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
     """Read the state of the lake and plan the run."""
     state = lake_state(prepared.request.lake, prepared.request.settings.tables)
+    effective_tables(prepared.request, state)
     return plan_run(prepared.plan_request, state, unfinished), state
+
+
+def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
+    """Return the tables with the features of the lake; raise FeatureError if `delta.readers` is another."""
+    stored = stored_features(request.lake, state.outputs, state.newest)
+    return tables_for_lake(request.lake, request.settings.tables, request.settings.delta.readers, stored)
 
 
 def _run_with_lease(
@@ -327,7 +336,7 @@ def _new_run(
         run_id,
         LakeTables(
             request.lake,
-            with_lineage(request.lake, settings.tables),
+            with_lineage(request.lake, effective_tables(request, state)),
             observed,
             settings.runtime.require_local_paths,
         ),

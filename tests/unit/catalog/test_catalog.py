@@ -474,10 +474,20 @@ def test_hot_ids_of_the_graph_have_bloom_filters() -> None:
     }
 
 
-def test_protocol_features_are_off_but_for_the_change_feeds_that_a_refresh_reads() -> None:
-    features = {known.name: known.write.enable_features for known in TABLES if known.write.enable_features}
-    followed = ("repo_files_v1", "scip_index_v1", "type_checker_files_v1", "relations_v1")
-    assert features == dict.fromkeys(followed, ("change_data_feed",))
+def test_tables_have_features_that_refreshes_need_and_gates_for_the_feeds_they_read() -> None:
+    followed = {
+        "repo_files_v1",
+        "scip_index_v1",
+        "type_checker_files_v1",
+        "diagnostics_norm_v1",
+        "relations_v1",
+    }
+    for known in TABLES:
+        feed = ("change_data_feed",) if known.name in followed else ()
+        vectors = () if known.owner is None else ("deletion_vectors",)
+        assert known.write.enable_features == (*feed, *vectors), known.name
+        assert known.gate.required_writer_features == (("changeDataFeed",) if feed else ()), known.name
+        assert not known.gate.required_reader_features, known.name
 
 
 def test_rows_of_a_file_can_be_replaced() -> None:

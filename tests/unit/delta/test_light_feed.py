@@ -1,25 +1,100 @@
-"""Changed owners read without a JVM: those of Spark's change feed, or an error."""
+"""Changed rows and owners read without a JVM: those of Spark's change feed, or an error."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.delta.light_feed import changed_owners, changed_rows, records_changes
 from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
-from support.owner_tables import NODES, Lake, changed, entry, fed, filled, nodes_of, owner
+from support.owner_tables import NODES, Lake, Row, changed, entry, featured, fed, filled, nodes_of, owner
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     table = fed(NODES)
     return Lake(LakeTables(str(tmp_path / "lake"), tables=(table,)), table, "owner_file_id")
+
+
+def feed(lake: Lake, first: int, last: int, **options: Any) -> Counter[tuple[int, str, str, str]]:
+    """Version, type of change, kind and id of the changed rows."""
+    rows = changed_rows(lake.tables.root, NODES.name, first, last, **options).to_pylist()
+    names = ("_commit_version", "_change_type", "node_kind", "node_id")
+    return Counter(tuple(row[name] for name in names) for row in rows)
+
+
+def changes_of(version: int, change: str, rows: list[Row]) -> Counter[tuple[int, str, str, str]]:
+    return Counter((version, change, row["node_kind"], row["node_id"]) for row in rows)
+
+
+def test_rows_with_the_commits_that_changed_them(lake: Lake) -> None:
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    filled(lake, files=3, rows=2)
+    lake.swap(*nodes_of(1, 1), owners=[owner(1)])
+    lake.swap(owners=[owner(1), owner(2)])
+    first = changes_of(0, "insert", [row for number in range(3) for row in nodes_of(number, 2)])
+    second = changes_of(1, "delete", nodes_of(1, 2)) + changes_of(1, "insert", nodes_of(1, 1))
+    third = changes_of(2, "delete", [*nodes_of(1, 1), *nodes_of(2, 2)])
+    assert feed(lake, 0, 0) == first
+    assert feed(lake, 0, 2) == first + second + third
+    assert feed(lake, 1, 9) == second + third
+    assert feed(lake, 1, 2, repo_id="b") == Counter()
+    rows = changed_rows(lake.tables.root, NODES.name, 1, 1)
+    assert rows.column_names == [*NODES.column_names, "_change_type", "_commit_version", "_commit_timestamp"]
+    (time,) = set(rows["_commit_timestamp"].to_pylist())
+    assert before < time <= datetime.now(UTC)
+    assert {row["path"] for row in rows.to_pylist()} == {"1.py"}
+
+
+def test_commits_of_one_moment_have_an_order(lake: Lake) -> None:
+    filled(lake, files=2)
+    lake.swap(owners=[owner(1)])
+    for version in (0, 1):
+        os.utime(entry(lake, version), (1, 1))
+    rows = changed_rows(lake.tables.root, NODES.name, 0, 1).to_pylist()
+    times = {row["_commit_version"]: row["_commit_timestamp"] for row in rows}
+    assert times[1] - times[0] == timedelta(milliseconds=1)
+
+
+def test_a_restore_has_rows_unless_what_it_undoes_is_skipped(lake: Lake) -> None:
+    filled(lake, files=3, rows=2)
+    lake.swap(*nodes_of(1, 1), owners=[owner(1)])
+    restore_table(lake.tables.root, NODES.name, 0, Commit("undo"))
+    undone = changes_of(2, "delete", nodes_of(1, 1)) + changes_of(2, "insert", nodes_of(1, 2))
+    assert feed(lake, 2, 2) == undone
+    assert feed(lake, 1, 2) == undone + feed(lake, 1, 1)
+    assert feed(lake, 1, 2, skip_undone=True) == Counter()
+
+
+def test_files_of_other_repositories_need_not_exist(lake: Lake) -> None:
+    """The statistics of files, also of removed ones, tell which repositories they have."""
+    lake.swap(*nodes_of(1, 2))
+    lake.swap(*nodes_of(2, 2, repo_id="b"))
+    lake.swap(*nodes_of(1, 1), owners=[owner(1)])
+    for path in {each.path for each in light_files(lake.tables.root, NODES.name, 0)}:
+        Path(lake.location, path).unlink()
+    assert feed(lake, 0, 2, repo_id="b") == changes_of(1, "insert", nodes_of(2, 2, repo_id="b"))
+    with pytest.raises(FeedLost, match="version 2 of cpg_nodes was vacuumed"):
+        feed(lake, 2, 2, repo_id="a")
+
+
+def test_whether_a_version_records_its_changes(lake: Lake, tmp_path: Path) -> None:
+    filled(lake, files=1)
+    assert records_changes(lake.tables.root, NODES.name, 0)
+    plain = Lake(LakeTables(str(tmp_path / "plain")), NODES, "owner_file_id")
+    filled(plain, files=1)
+    assert not records_changes(plain.tables.root, NODES.name, 0)
 
 
 def test_only_rows_of_the_repository(lake: Lake) -> None:
@@ -93,7 +168,7 @@ def test_what_is_gone_is_lost(lake: Lake) -> None:
 
 def test_what_was_not_recorded_is_lost(lake: Lake) -> None:
     root = lake.tables.root
-    plain = Lake(LakeTables(root), NODES, "owner_file_id")
+    plain = Lake(LakeTables(root, (featured(NODES),)), featured(NODES), "owner_file_id")
     filled(plain, files=3)
     with pytest.raises(FeedLost, match="did not record changes at version 0"):
         changed(plain, 0, 0)

@@ -20,6 +20,7 @@ from codeanatomy.delta.log.deletion_vectors import vector_path
 from codeanatomy.delta.log.replay import entry_path, replay_log
 from codeanatomy.delta.read.light import light_files, location, newest_version, table_facts
 from codeanatomy.delta.read.readable import have_same_content
+from codeanatomy.delta.write import rewrite
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError, VersionGone
 from codeanatomy.lake.lease import acquire
 from codeanatomy.lake.manifest import read_manifest
@@ -266,7 +267,7 @@ def test_large_tables_are_several_files_and_row_groups(
 ) -> None:
     monkeypatch.setattr(copying, "GROUP_BYTES", 2_000)
     monkeypatch.setattr(copying, "FILE_BYTES", 6_000)
-    monkeypatch.setattr(copying, "BATCH_ROWS", 3)
+    monkeypatch.setattr(rewrite, "BATCH_ROWS", 3)
     export_snapshot(str(made.root), tmp_path / "files", form="parquet", repo_id="a")
     parts = sorted((tmp_path / "files" / EDGES).iterdir())
     assert len(parts) > 2

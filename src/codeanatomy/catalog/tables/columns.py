@@ -15,8 +15,10 @@ from codeanatomy.catalog.spec import (
     MB,
     Column,
     Constraint,
+    DeltaFeatureGate,
     DeltaMaintenancePolicy,
     DeltaWritePolicy,
+    FeatureName,
     ForeignKey,
     WriterProperties,
 )
@@ -39,6 +41,11 @@ WITNESS_VERSION = Column(
 RUN_ID = Column("run_id", "string", "Run or command that wrote the row.", False, "RunId")
 LINE = Column("line", "int", "Line of the first byte, counted from 1.", semantic_type="LineNo1")
 
+# Features of tables whose rows are replaced by owner: a refresh marks rows as deleted, and rewrites no file.
+BY_OWNER: tuple[FeatureName, ...] = ("deletion_vectors",)
+# The same for tables whose change feed a step reads, and what they must therefore have.
+FOLLOWED: tuple[FeatureName, ...] = ("change_data_feed", "deletion_vectors")
+FEED_GATE = DeltaFeatureGate(required_writer_features=("changeDataFeed",))
 # Files per row group: small, because a refresh reads the rows of single files.
 ROW_GROUP_FILES = 32
 # Layout of the tables of extractors, with one row per file.
@@ -48,6 +55,7 @@ ONE_ROW_PER_FILE = DeltaWritePolicy(
     stats_policy="explicit",
     stats_columns=("repo_id", "file_id", "path"),
     writer=WriterProperties(row_group_rows=ROW_GROUP_FILES),
+    enable_features=BY_OWNER,
 )
 
 # For large nested tables that are read by file: sort partitions that are no longer written to.
@@ -59,6 +67,7 @@ STATE_BY_FILE = DeltaWritePolicy(
     zorder_by=("repo_id", "file_id"),
     stats_policy="explicit",
     stats_columns=("repo_id", "file_id"),
+    enable_features=BY_OWNER,
 )
 
 # For tables that are read as a whole, or whose rows arrive in order of time.

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table, WriterProperties
 from codeanatomy.catalog.tables.columns import (
+    BY_OWNER,
+    FEED_GATE,
     FILE_COLUMNS_WITH_DIGEST,
     FILE_ID,
     FILE_KEY,
+    FOLLOWED,
     PATH,
     REPO_ID,
     one_of,
@@ -76,8 +79,9 @@ REPO_FILES_V1 = Table(
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
         writer=WriterProperties(dictionary_off=("file_id", "path", "file_sha256")),
-        enable_features=("change_data_feed",),
+        enable_features=FOLLOWED,
     ),
+    gate=FEED_GATE,
     cache="memory",
 )
 
@@ -104,6 +108,7 @@ REPO_FILE_BLOBS_V1 = Table(
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "path", "file_sha256", "size_bytes", "mtime_ns"),
         writer=WriterProperties(dictionary_off=("text", "bytes")),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -135,6 +140,7 @@ FILE_LINE_INDEX_V1 = Table(
         zorder_by=("repo_id", "file_id", "line_no"),
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "path", "line_no", "line_start_byte", "line_end_byte"),
+        enable_features=BY_OWNER,
     ),
 )
 

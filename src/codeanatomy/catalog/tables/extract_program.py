@@ -14,8 +14,10 @@ from msgspec.structs import replace
 from codeanatomy.catalog.spec import MB, Column, DeltaWritePolicy, Table
 from codeanatomy.catalog.tables.columns import (
     ERRORS,
+    FEED_GATE,
     FILE_COLUMNS_WITH_DIGEST,
     FILE_KEY,
+    FOLLOWED,
     ONE_ROW_PER_FILE,
     REPO_ID,
     WITNESS_VERSION,
@@ -157,8 +159,9 @@ SCIP_INDEX_V1 = Table(
         zorder_by=("repo_id", "index_path", "file_id"),
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "index_id", "index_path"),
-        enable_features=("change_data_feed",),
+        enable_features=FOLLOWED,
     ),
+    gate=FEED_GATE,
 )
 
 CALL_FORM = Column(
@@ -221,6 +224,7 @@ TYPE_CHECKER_FILES_V1 = Table(
     foreign_keys=(FILE_KEY,),
     owner="file_id",
     inputs=("repo_file_blobs_v1",),
-    write=replace(ONE_ROW_PER_FILE, enable_features=("change_data_feed",)),
+    write=replace(ONE_ROW_PER_FILE, enable_features=FOLLOWED),
+    gate=FEED_GATE,
     upkeep=ZORDER_WHEN_IDLE,
 )

@@ -25,6 +25,7 @@ from codeanatomy.catalog.spec import (
     WriterProperties,
 )
 from codeanatomy.catalog.tables.columns import (
+    BY_OWNER,
     FILE_COLUMNS,
     FILE_KEY,
     LINE,
@@ -108,6 +109,7 @@ CPG_NODES = Table(
             "bend",
         ),
         writer=WriterProperties(bloom_filters=(BloomFilter("node_id"),), dictionary_off=("node_id",)),
+        enable_features=BY_OWNER,
     ),
     # A node is looked up by its id, which is a hash, or with those of its file.
     upkeep=DeltaMaintenancePolicy(z_order_cols=("file_id", "node_id")),
@@ -193,6 +195,7 @@ CPG_EDGES = Table(
         writer=WriterProperties(
             bloom_filters=(BloomFilter("src_node_id"), BloomFilter("dst_node_id")),
         ),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -246,6 +249,7 @@ CPG_PROPS = Table(
         stats_policy="explicit",
         stats_columns=("repo_id", "owner_file_id", "entity_kind", "entity_id", "prop_key", "node_kind"),
         writer=WriterProperties(bloom_filters=(BloomFilter("entity_id"),)),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -277,6 +281,7 @@ CPG_PROPS_MAP = Table(
             dictionary_off=("entity_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -301,6 +306,7 @@ CPG_EDGES_BY_SRC = Table(
             dictionary_off=("dst_node_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -325,6 +331,7 @@ CPG_EDGES_BY_DST = Table(
             dictionary_off=("src_node_id",),
             row_group_rows=LOOKUP_ROW_GROUP,
         ),
+        enable_features=BY_OWNER,
     ),
 )
 

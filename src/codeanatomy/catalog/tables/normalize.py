@@ -22,8 +22,11 @@ from codeanatomy.catalog.spec import (
     WriterProperties,
 )
 from codeanatomy.catalog.tables.columns import (
+    BY_OWNER,
+    FEED_GATE,
     FILE_COLUMNS,
     FILE_KEY,
+    FOLLOWED,
     LINE,
     SEVERITIES,
     SPAN_ORDERED,
@@ -96,6 +99,7 @@ TYPE_EXPRS_NORM_V1 = Table(
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "path", "expr_id", "expr_kind", "bstart", "bend"),
         writer=WriterProperties(dictionary_off=("expr_id",)),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -144,6 +148,7 @@ TYPE_NODES_V1 = Table(
         zorder_by=("repo_id", "file_id", "bstart", "bend", "type_id"),
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "path", "type_id", "type_kind", "type_name"),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -198,6 +203,7 @@ PY_BC_BLOCKS_NORM_V1 = Table(
             "bc_offset_end",
         ),
         writer=WriterProperties(dictionary_off=("bc_block_id",)),
+        enable_features=BY_OWNER,
     ),
     cache="memory",
 )
@@ -256,6 +262,7 @@ PY_BC_CFG_EDGES_NORM_V1 = Table(
             "bc_dst_block_id",
         ),
         writer=WriterProperties(dictionary_off=("bc_edge_id",)),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -314,6 +321,7 @@ PY_BC_DEF_USE_EVENTS_V1 = Table(
             "bc_var_name",
         ),
         writer=WriterProperties(dictionary_off=("bc_event_id",)),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -365,6 +373,7 @@ PY_BC_REACHES_V1 = Table(
             "bc_def_event_id",
         ),
         writer=WriterProperties(dictionary_off=("bc_reach_id",)),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -401,6 +410,7 @@ SPAN_ERRORS_V1 = Table(
         zorder_by=("repo_id", "file_id", "bstart", "bend", "span_error_kind"),
         stats_policy="explicit",
         stats_columns=("repo_id", "file_id", "span_error_id", "span_error_kind", "bstart", "bend"),
+        enable_features=BY_OWNER,
     ),
 )
 
@@ -459,8 +469,9 @@ DIAGNOSTICS_NORM_V1 = Table(
             "diag_line_start",
             "diag_line_end",
         ),
-        enable_features=("change_data_feed",),
+        enable_features=FOLLOWED,
     ),
+    gate=FEED_GATE,
 )
 
 NORMALIZE_EVIDENCE_V1 = Table(
@@ -524,6 +535,7 @@ NORMALIZE_EVIDENCE_V1 = Table(
             "timestamp_ms",
         ),
         writer=WriterProperties(dictionary_off=("evidence_key",)),
+        enable_features=BY_OWNER,
     ),
 )
 

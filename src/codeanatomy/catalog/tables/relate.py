@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaWritePolicy, Table
 from codeanatomy.catalog.tables.columns import (
+    FEED_GATE,
     FILE_COLUMNS,
     FILE_KEY,
+    FOLLOWED,
     LINE,
     NO_ZORDER,
     OWNER_KEY,
@@ -113,8 +115,9 @@ RELATIONS_V1 = Table(
         zorder_by=("repo_id", "owner_file_id", "src_id"),
         stats_policy="explicit",
         stats_columns=("repo_id", "owner_file_id", "relation_kind", "src_id", "dst_id"),
-        enable_features=("change_data_feed",),
+        enable_features=FOLLOWED,
     ),
+    gate=FEED_GATE,
     cache="memory",
 )
 

@@ -10,8 +10,9 @@ specified by the protocol. It is hard-linked to its name, which fails if another
 no reader sees a partial entry, and no commit is lost. So this works only on local file systems, and only for
 tables whose protocol requires no more of a writer (`has_simple_protocol`); all others are written by Spark.
 
-Deleted rows of a file that stays are marked by a deletion vector (`delta.log.deletion_vectors`). Not every
-reader supports them, so the table feature is enabled with the first vector, not before.
+Deleted rows of a file that stays are marked by a deletion vector (`delta.log.deletion_vectors`) if the table
+has that feature, which not every reader supports. A table is created with its features, and no commit of
+rows changes them.
 
 Tests: `tests/spark/test_adopt.py`.
 """
@@ -49,7 +50,7 @@ from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
 
 # Policy features that require nothing of a writer that only adds and removes files.
-SIMPLE_FEATURES = frozenset({"change_data_feed"})
+SIMPLE_FEATURES = frozenset({"change_data_feed", "deletion_vectors"})
 # Legacy protocol versions up to the change data feed.
 READER, WRITERS = 1, (2, 3, 4)
 # Features implied by each legacy writer version, by their names in newer protocols.
@@ -61,6 +62,7 @@ IMPLIED = {
 # Reader and writer version of tables that list their features.
 FEATURE_PROTOCOL = (3, 7)
 VECTORS_ENABLED = "delta.enableDeletionVectors"
+FEED_ENABLED, FEED_FEATURE = "delta.enableChangeDataFeed", "changeDataFeed"
 # Prefixes of table properties that constrain a writer.
 WRITER_PROPERTIES = ("delta.constraints.", "delta.appendOnly")
 
@@ -227,8 +229,12 @@ def create_actions(new: NewTable) -> list[dict[str, Any]]:
     properties = dict(new.properties)
     reader = int(properties.pop("delta.minReaderVersion", READER))
     writer = int(properties.pop("delta.minWriterVersion", WRITERS[0]))
+    protocol: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": writer}
+    if properties.get(VECTORS_ENABLED) == "true":
+        feed = (FEED_FEATURE,) if properties.get(FEED_ENABLED) == "true" else ()
+        protocol = vectors_protocol((*IMPLIED[WRITERS[0]], *feed))
     return [
-        {"protocol": {"minReaderVersion": reader, "minWriterVersion": writer}},
+        {"protocol": protocol},
         {
             "metaData": {
                 "id": str(uuid4()),
@@ -243,7 +249,24 @@ def create_actions(new: NewTable) -> list[dict[str, Any]]:
     ]
 
 
-def add_action(file: DataFile) -> dict[str, Any]:
+def vectors_protocol(features: Iterable[str]) -> dict[str, Any]:
+    """Return the protocol of a table with deletion vectors and these writer features."""
+    reader, writer = FEATURE_PROTOCOL
+    names = dict.fromkeys((*features, VECTORS_FEATURE))
+    return {
+        "minReaderVersion": reader,
+        "minWriterVersion": writer,
+        "readerFeatures": [VECTORS_FEATURE],
+        "writerFeatures": list(names),
+    }
+
+
+def writes_vectors(info: SnapshotInfo) -> bool:
+    """Return whether rows leave a stored table by deletion vectors; else their data files are rewritten."""
+    return VECTORS_FEATURE in info.reader_features and info.properties.get(VECTORS_ENABLED) == "true"
+
+
+def add_action(file: DataFile, *, data_change: bool = True) -> dict[str, Any]:
     """Build the action that adds a data file."""
     return {
         "add": {
@@ -252,19 +275,31 @@ def add_action(file: DataFile) -> dict[str, Any]:
             "partitionValues": file.partition,
             "size": file.size_bytes,
             "modificationTime": _now(),
-            "dataChange": True,
+            "dataChange": data_change,
             "stats": file.stats,
         }
     }
 
 
-def remove_action(file: LoggedFile) -> dict[str, Any]:
+def change_action(file: DataFile) -> dict[str, Any]:
+    """Build the action that adds a change file."""
+    return {
+        "cdc": {
+            "path": quote(file.path, safe="/="),
+            "partitionValues": file.partition,
+            "size": file.size_bytes,
+            "dataChange": False,
+        }
+    }
+
+
+def remove_action(file: LoggedFile, *, data_change: bool = True) -> dict[str, Any]:
     """Build the action that removes a data file."""
     return {
         "remove": {
             "path": file.logged_path,
             "deletionTimestamp": _now(),
-            "dataChange": True,
+            "dataChange": data_change,
             "extendedFileMetadata": True,
             "partitionValues": file.partition,
             "size": file.size_bytes,
@@ -281,25 +316,17 @@ def shrink_action(add: Add, rows: int, vector: DeletionVector) -> dict[str, Any]
 
 
 def alter_actions(
-    state: LogState, properties: Mapping[str, str], columns: Mapping[str, Any], *, vectors: bool
+    state: LogState, properties: Mapping[str, str], columns: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Build the actions that set properties (an empty value unsets one) and enable deletion vectors.
+    """Build the action that sets properties (an empty value unsets one); none if nothing changes.
 
     `columns` are fields of the metadata that describe the columns, if these are replaced with all rows.
     """
-    protocol, before = state.protocol, state.metadata.get("configuration", {})
+    before = state.metadata.get("configuration", {})
     after = {key: value for key, value in {**before, **properties}.items() if properties.get(key) != ""}
-    actions: list[dict[str, Any]] = []
-    if vectors and not state.has_vectors:
-        features = protocol.get("writerFeatures", IMPLIED.get(protocol["minWriterVersion"], ()))
-        reader, writer = FEATURE_PROTOCOL
-        listed = {"readerFeatures": [VECTORS_FEATURE], "writerFeatures": [*features, VECTORS_FEATURE]}
-        actions.append({"protocol": {"minReaderVersion": reader, "minWriterVersion": writer, **listed}})
-    if vectors:
-        after[VECTORS_ENABLED] = "true"
-    if after != before or columns:
-        actions.append({"metaData": {**state.metadata, **columns, "configuration": after}})
-    return actions
+    if after == before and not columns:
+        return []
+    return [{"metaData": {**state.metadata, **columns, "configuration": after}}]
 
 
 def transaction_action(commit: Commit) -> dict[str, Any]:

@@ -9,12 +9,15 @@ entry is written in Python (`delta.log.entries`), in milliseconds.
 
 Existing rows of the owners are replaced: files with only their rows are removed, other files get a deletion
 vector (`delta.write.owner_rows`). So the cost of a commit depends on the rows that change, not on their
-neighbours. If no other rows are left and the stored columns differ from the contract, the same commit
-replaces the columns. If the table's protocol requires more of a writer, Spark reads the new files and writes
-their rows again (`replace_by_owner`); without a session, NeedsSpark is raised.
+neighbours. In a table without that feature, which every reader opens, the rows that stay are written again
+(`delta.write.rewrite`). A commit never changes the features of a table.
+
+If no other rows are left and the stored columns differ from the contract, the same commit replaces the
+columns. If the table's protocol requires more of a writer, Spark reads the new files and writes their rows
+again (`replace_by_owner`); without a session, NeedsSpark is raised.
 
 Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_deletion_vectors.py`,
-`tests/unit/delta/test_replaced_columns.py`.
+`tests/unit/delta/test_copy_on_write.py`, `tests/unit/delta/test_replaced_columns.py`.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from msgspec import MsgspecError
+from pyroaring import BitMap64
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from codeanatomy.catalog.spec import Table
@@ -46,6 +50,7 @@ from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
 from codeanatomy.delta.write.commit import CONFLICTS, Retry, append, record_refusals, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve, missing_properties, new_table, replacing_properties
 from codeanatomy.delta.write.owner_rows import OwnerRows, RemovedRows, find_removed_rows
+from codeanatomy.delta.write.rewrite import rewrite_file, write_change_files
 from codeanatomy.errors import (
     CommitConflict,
     ConstraintViolation,
@@ -151,10 +156,13 @@ def _commit_with_retries(adoption: _Adoption) -> Committed | None:
         version = -1 if current is None else current.info.version
         if current is not None and not files and not removed:
             return _committed_event(table, files, commit, version, started, conflicts, committed=False)
-        if _write_version(adoption, current, removed, missing, columns):
+        metrics = _write_version(adoption, current, removed, missing, columns)
+        if metrics is not None:
             if current is None and (created := entries.open_version(table, location)) is not None:
                 check_gate(table, created.info, store.record)
-            return _committed_event(table, files, commit, version + 1, started, conflicts, removed)
+            return _committed_event(
+                table, files, commit, version + 1, started, conflicts, removed, metrics=metrics
+            )
         conflicts.append(LOST)
         time.sleep(adoption.retry.pause(attempt))
     lost = CommitConflict(
@@ -171,25 +179,28 @@ def _write_version(
     removed: Sequence[RemovedRows],
     missing: Mapping[str, str],
     columns: Mapping[str, Any],
-) -> bool:
-    """Write the next version, with `missing` properties; return False if another writer was faster.
+) -> dict[str, int] | None:
+    """Write the next version, with `missing` properties; return its metrics, None if another was faster.
 
     `columns` are the fields of the metadata that describe new columns; empty if they stay.
     """
     store, table, files, commit = adoption.store, adoption.table, adoption.files, adoption.commit
     location = store.location(table.name)
-    partial = {each.file.logged_path: each for each in removed if each.positions is not None}
+    with_vectors = current is not None and entries.writes_vectors(current.info)
+    partial = {each.file.logged_path: each for each in removed if with_vectors and each.positions is not None}
     vectors = write_vectors(
         location, {path: each.positions for path, each in partial.items() if each.positions}
     )
+    copies, changes = _rewrite_files(adoption, current, [] if with_vectors else removed)
     needs_state = current is not None and (partial or missing or columns)
     state = replay_log(location, current.info.version) if current is not None and needs_state else None
-    metrics = _removal_metrics(removed)
+    metrics = _removal_metrics(removed, copies, changes)
     actions = [
         entries.commit_info_action(encode_stamp(commit, OPERATION), files, metrics, removing=bool(removed)),
         *([] if current is not None else entries.create_actions(new_table(store, table, None))),
-        *([] if state is None else entries.alter_actions(state, missing, columns, vectors=bool(partial))),
-        *map(entries.add_action, files),
+        *([] if state is None else entries.alter_actions(state, missing, columns)),
+        *map(entries.add_action, (*files, *copies)),
+        *map(entries.change_action, changes),
         *(entries.remove_action(each.file) for each in removed),
         *(
             []
@@ -203,18 +214,51 @@ def _write_version(
     ]
     version = 0 if current is None else current.info.version + 1
     is_written = entries.write_entry(location, version, actions, table.upkeep.checkpoint_interval)
-    if not is_written and vectors:
+    if not is_written:
+        strays = [Path(location, file.path) for file in (*copies, *changes)]
         # All vectors are in one file.
-        stray = vector_path(location, next(iter(vectors.values())))
-        if stray is not None:
+        strays += [path for each in [*vectors.values()][:1] if (path := vector_path(location, each))]
+        for stray in strays:
             stray.unlink(missing_ok=True)
-    return is_written
+    return entries.commit_metrics(files, metrics) if is_written else None
 
 
-def _removal_metrics(removed: Sequence[RemovedRows]) -> dict[str, int]:
+def _rewrite_files(
+    adoption: _Adoption, current: TableVersion | None, removed: Sequence[RemovedRows]
+) -> tuple[list[DataFile], list[DataFile]]:
+    """Write what stays of partly removed data files to new ones; return these and the change files."""
+    table, partial = adoption.table, [each for each in removed if each.positions is not None]
+    if current is None or not partial:
+        return [], []
+    location, properties = current.info.location, current.info.properties
+    copies = [
+        file
+        for each in partial
+        for file in rewrite_file(table, location, each.file, each.positions or BitMap64())
+    ]
+    has_feed = properties.get(entries.FEED_ENABLED) == "true"
+    changes = (
+        write_change_files(table, location, current.info.schema_json, removed, adoption.files)
+        if has_feed
+        else []
+    )
+    return copies, changes
+
+
+def _removal_metrics(
+    removed: Sequence[RemovedRows], copies: Sequence[DataFile], changes: Sequence[DataFile]
+) -> dict[str, int]:
     """Return the metrics of removed rows and files, under Delta's names."""
     if not removed:
         return {}
+    if copies:
+        return {
+            "numRemovedFiles": len(removed),
+            "numDeletedRows": sum(each.rows for each in removed),
+            "numCopiedFiles": len(copies),
+            "numCopiedRows": sum(file.rows for file in copies),
+            "numAddedChangeFiles": len(changes),
+        }
     partial = [each.file for each in removed if each.positions is not None]
     return {
         "numRemovedFiles": len(removed) - len(partial),
@@ -301,7 +345,9 @@ def _committed_event(
     *,
     committed: bool = True,
     repeated: bool = False,
+    metrics: Mapping[str, int] | None = None,
 ) -> Committed:
+    metrics = entries.commit_metrics(files, {}) if metrics is None else metrics
     return Committed(
         table=table.name,
         operation=OPERATION,
@@ -315,12 +361,12 @@ def _committed_event(
         rows=sum(file.rows for file in files),
         rows_deleted=sum(each.rows for each in removed),
         files=len(files),
-        files_removed=sum(each.positions is None for each in removed),
+        files_removed=metrics.get("numRemovedFiles", 0),
         size_bytes=sum(file.size_bytes for file in files),
         attempts=len(conflicts) + 1,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
-        metrics=entries.commit_metrics(files, _removal_metrics(removed)),
+        metrics=dict(metrics),
     )
 
 

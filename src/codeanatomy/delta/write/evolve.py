@@ -11,7 +11,9 @@
     commit of data files
     leaves no older row
 
-Protocol features are enabled only if the policy lists them, and never disabled.
+Protocol features are enabled only if the policy lists them, and never disabled. Deletion vectors, which not
+every reader supports, are enabled in a new table only: a stored one gets or loses them by
+`codeanatomy maintain --readers`.
 Tests: `tests/spark/test_drift.py`, `tests/spark/test_features.py`.
 """
 

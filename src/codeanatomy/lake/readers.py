@@ -1,0 +1,73 @@
+"""Compare the tables of a lake with the setting `delta.readers`, and choose the features of new tables.
+
+    stored = stored_features(root, pins, newest)           # {"cpg_nodes": ("deletionVectors",), ...}
+    tables_for_lake(root, settings.tables, "all", stored)  # FeatureError: ... maintain --readers all
+
+A commit never changes the features of a stored table, so a lake stays as it was born until it is changed by
+`codeanatomy maintain --readers`. Without a setting, a new table gets what the others have. Rows do not depend
+on it, and neither do fingerprints. Only Spark reads deletion vectors of a lake that is not a local folder, so
+its tables have none.
+
+Tests: `tests/unit/pipeline/test_readers.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from codeanatomy import catalog
+from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
+from codeanatomy.catalog.settings import Readers
+from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.read.light import table_facts
+from codeanatomy.delta.store import SCHEME
+from codeanatomy.errors import FeatureError
+from codeanatomy.lake.manifest import OutputPin
+
+# Tables that an error lists.
+MAX_LISTED = 3
+
+
+def stored_features(
+    root: str, pins: Mapping[str, OutputPin], newest: Mapping[str, int]
+) -> dict[str, tuple[str, ...]]:
+    """Return the features of the tables of a lake that may have deletion vectors: published, else newest."""
+    declared = [table.name for table in catalog.TABLES if VECTORS in table.write.enable_features]
+    published = {
+        name: pin.features
+        for name, pin in pins.items()
+        if name in declared and pin.min_reader_version is not None
+    }
+    others = [name for name in newest if name in declared and name not in pins]
+    return published | {name: table_facts(root, name, newest[name]).features for name in others}
+
+
+def tables_for_lake(
+    root: str, tables: Sequence[Table], readers: Readers | None, stored: Mapping[str, Sequence[str]]
+) -> tuple[Table, ...]:
+    """Return the tables with the features that new ones get; raise FeatureError if stored ones differ."""
+    if SCHEME.match(root):
+        if readers == "modern":
+            raise FeatureError(
+                f"{root} is not a local folder, and only Spark reads deletion vectors elsewhere",
+                "leave out the setting delta.readers, or set it to all",
+            )
+        return without_vectors(tables)
+    with_vectors = [name for name, features in stored.items() if VECTORS_NAME in features]
+    declared = {table.name for table in tables if VECTORS in table.write.enable_features}
+    if readers == "all":
+        _refuse(root, readers, with_vectors, "deletion vectors, which not every reader supports")
+    if readers == "modern":
+        lacking = [name for name in stored if name not in with_vectors and name in declared]
+        _refuse(root, readers, lacking, "no deletion vectors")
+    is_plain = readers == "all" or (readers is None and bool(stored) and not with_vectors)
+    return without_vectors(tables) if is_plain else tuple(tables)
+
+
+def _refuse(root: str, readers: Readers, names: Sequence[str], have: str) -> None:
+    if names:
+        listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
+        raise FeatureError(
+            f"delta.readers is {readers}, but {len(names)} tables of {root} have {have}: {listed}",
+            f"codeanatomy maintain --readers {readers} --lake {root}",
+        )
