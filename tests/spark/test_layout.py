@@ -21,7 +21,6 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, BloomFilter, Table, WriterProperties
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
-from codeanatomy.delta.events import Event, StatsDecided
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.spark.functions import definition_key, node_id, stable_id
@@ -72,30 +71,20 @@ def test_the_same_rows_make_the_same_files(make_store: MakeStore, spark: SparkSe
     assert seen[0] == seen[1]
 
 
-def test_statistics_are_of_exactly_the_chosen_columns(
-    make_store: MakeStore, spark: SparkSession, events: list[Event]
-) -> None:
+def test_statistics_are_of_exactly_the_chosen_columns(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(ITEMS)
     done = append(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
         assert set(add["stats"]["minValues"]) == {"file_id", "bstart"}
         assert set(add["stats"]["maxValues"]) == {"file_id", "bstart"}
         assert set(add["stats"]["nullCount"]) == {"file_id", "bstart"}
-    decided = [event for event in events if isinstance(event, StatsDecided)]
-    assert decided[0].stats_columns == ("file_id", "bstart")
 
 
-def test_automatic_statistics_take_cluster_and_lineage_columns(
-    make_store: MakeStore, spark: SparkSession, events: list[Event]
-) -> None:
+def test_automatic_statistics_are_of_the_cluster_columns(make_store: MakeStore, spark: SparkSession) -> None:
     store = make_store(with_policy(stats_policy="auto", stats_columns=()))
-    done = append(
-        store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight", "marks", "nothing", "kind")
-    )
+    done = append(store, "items", shuffled(spark, 20), Commit("r1"))
     for add in adds(store, done.version):
-        assert set(add["stats"]["minValues"]) == {"file_id", "bstart", "weight"}
-    decided = next(event for event in events if isinstance(event, StatsDecided))
-    assert decided.lineage_columns == ("weight", "marks", "nothing", "kind")
+        assert set(add["stats"]["minValues"]) == {"file_id", "bstart"}
 
 
 def test_no_statistics_where_the_policy_is_off(make_store: MakeStore, spark: SparkSession) -> None:
@@ -228,16 +217,3 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
 
     with ThreadPoolExecutor(8) as threads:
         assert len(list(threads.map(bear, tables))) == len(tables) > 8
-
-
-@pytest.mark.system
-def test_lineage_columns_stay_until_others_are_named(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(with_policy(stats_policy="auto", stats_columns=()))
-    append(store, "items", shuffled(spark, 20), Commit("r1"), lineage=("weight",))
-    done = append(store, "items", frame(spark, item(30)), Commit("r2"))
-    assert done.version == 1, "no commit for properties that are as they should be"
-    (add,) = adds(store, done.version)
-    assert "weight" in add["stats"]["minValues"]
-    other = append(store, "items", frame(spark, item(31)), Commit("r3"), lineage=())
-    (add,) = adds(store, other.version)
-    assert "weight" not in add["stats"]["minValues"]

@@ -11,7 +11,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.views import OBSERVE_VIEWS
 from codeanatomy.query.lake import Lake
 from support.folders import write_sources
-from support.observation_checks import FIRST, check_mutations, check_snapshots, check_stats, recorded
+from support.observation_checks import FIRST, check_mutations, check_snapshots, recorded
 from support.spark_builds import built
 
 
@@ -23,7 +23,6 @@ def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tm
     assert report.seconds["observe"] < 2
     check_mutations(lake, report.run_id)
     check_snapshots(lake, report.run_id)
-    check_stats(lake, report.run_id)
     scans = recorded(lake, "delta_scan_plans")
     assert {"ast_files_v1", "relations_v1"} <= {row["table_name"] for row in scans}
     # Steps ask for the rows of repositories.

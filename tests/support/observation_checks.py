@@ -128,17 +128,3 @@ def check_snapshots(lake: Path, run_id: str) -> None:
         assert {*row["reader_features"]} == {*entry.protocol.get("readerFeatures", ())}
         assert {*row["writer_features"]} == {*entry.protocol.get("writerFeatures", ())}
         assert abs(row["committed_at"] - entry.written) < timedelta(milliseconds=2)
-
-
-def check_stats(lake: Path, run_id: str) -> None:
-    """Check that each written table has one decision, and that its properties follow it."""
-    entries = logs_of(lake)
-    rows = recorded(lake, "stats_decisions", run_id)
-    names = [row["table_name"] for row in rows]
-    assert len({*names}) == len(names)
-    assert {*names} >= {name for (name, _), entry in entries.items() if entry.run_id == run_id}
-    for row in rows:
-        newest = max(version for name, version in entries if name == row["table_name"])
-        properties = entries[row["table_name"], newest].metadata["configuration"]
-        assert properties.get("delta.dataSkippingStatsColumns", "") == ",".join(row["stats_columns"])
-        assert row["policy"] == catalog.table(row["table_name"]).write.stats_policy

@@ -161,8 +161,7 @@ class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
     partition_by: tuple[str, ...] = ()
     # Cluster columns: a write sorts rows by partition columns and these, and so does maintenance.
     zorder_by: tuple[str, ...] = ()
-    # Columns with statistics. off: none; explicit: `stats_columns`; auto: partition, cluster and lineage
-    # columns.
+    # Columns with statistics. off: none; explicit: `stats_columns`; auto: cluster columns.
     stats_policy: StatsPolicy = "auto"
     stats_columns: tuple[str, ...] = ()
     stats_max_columns: int = 32
@@ -220,14 +219,6 @@ class DeltaFeatureGate(Struct, frozen=True, omit_defaults=True):
     required_writer_features: tuple[str, ...] = ()
 
 
-class UsedColumn(Struct, frozen=True):
-    """A column that build plans or queries filter or join by."""
-
-    name: str
-    # Which scans do, as a sentence for `stats_decisions`.
-    reason: str
-
-
 class Table(Struct, frozen=True, omit_defaults=True):
     """Contract of a table: columns, keys, inputs, constraints and policies."""
 
@@ -256,9 +247,6 @@ class Table(Struct, frozen=True, omit_defaults=True):
     derived: tuple[DerivedColumn, ...] = ()
     # Increased when the meaning of the rows changes and the columns do not.
     version: int = 1
-    # Columns that recorded scans filter or join by, most used first; input of the `auto` statistics policy.
-    # None: not computed, so the statistics columns of the stored table are kept.
-    lineage: tuple[UsedColumn, ...] | None = None
 
     @property
     def ordering(self) -> tuple[str, ...]:

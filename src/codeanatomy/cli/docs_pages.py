@@ -60,7 +60,6 @@ CONTRACTS: tuple[type, ...] = (
     events.Committed,
     events.CommitRefused,
     events.GateChecked,
-    events.StatsDecided,
     events.TableAltered,
     events.FeedRead,
     ExtractOptions,

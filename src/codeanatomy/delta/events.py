@@ -104,18 +104,6 @@ class GateChecked(Event, frozen=True, kw_only=True):
     snapshot: SnapshotInfo | None = None
 
 
-class StatsDecided(Event, frozen=True, kw_only=True):
-    """The choice of columns that get statistics."""
-
-    stats_policy: str
-    stats_columns: tuple[str, ...]
-    lineage_columns: tuple[str, ...] = ()
-    # Why each column has statistics.
-    reasons: dict[str, str] = {}
-    # Requested columns that were left out: over the limit, of an unsupported type, or absent.
-    dropped_columns: tuple[str, ...] = ()
-
-
 class TableAltered(Event, frozen=True, kw_only=True):
     """A change of a table's properties, features or columns to match the catalogue."""
 

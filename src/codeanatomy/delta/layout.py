@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct, json
@@ -30,7 +30,6 @@ from codeanatomy.errors import FeatureError
 from codeanatomy.spark.jvm import some_long
 
 OWN = "codeanatomy."
-LINEAGE = f"{OWN}lineage"
 # We own the properties with these prefixes: those no longer in the policy are removed.
 MANAGED = (
     OWN,
@@ -75,22 +74,16 @@ FEATURES: dict[FeatureName, Feature] = {
 FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
 
 
-def resolve_stats_columns(table: Table, lineage: Iterable[str] = ()) -> tuple[str, ...]:
+def resolve_stats_columns(table: Table) -> tuple[str, ...]:
     """Return the columns that get statistics, up to the limit of the policy.
 
-    The cluster columns come first, then the lineage columns by name: their ranking by use changes from run to
-    run, and every change of order would be a commit. Partition columns have no statistics in the files: Delta
-    has their values in the log.
+    Partition columns have no statistics in the files: Delta has their values in the log.
     """
     policy = table.write
     if policy.stats_policy == "off":
         return ()
-    if policy.stats_policy == "explicit":
-        return _with_stats(table, policy.stats_columns)[: policy.stats_max_columns]
-    clustered = _with_stats(table, (*policy.partition_by, *policy.zorder_by))[: policy.stats_max_columns]
-    used = (each.name for each in table.lineage or ())
-    others = (name for name in _with_stats(table, (*used, *sorted(lineage))) if name not in clustered)
-    return (*clustered, *sorted(tuple(others)[: policy.stats_max_columns - len(clustered)]))
+    names = policy.stats_columns if policy.stats_policy == "explicit" else policy.zorder_by
+    return _with_stats(table, names)[: policy.stats_max_columns]
 
 
 def _with_stats(table: Table, names: Iterable[str]) -> tuple[str, ...]:
@@ -100,38 +93,10 @@ def _with_stats(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name in ordered and name not in partitions))
 
 
-def stats_reasons(table: Table, lineage: Iterable[str] = ()) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the reason for each column with statistics or left out, and the columns left out."""
-    policy = table.write
-    if policy.stats_policy == "off":
-        return {}, ()
-    chosen = resolve_stats_columns(table, lineage)
-    requested = dict.fromkeys(sorted(lineage), "named by an earlier commit")
-    requested |= {each.name: each.reason for each in table.lineage or ()}
-    requested |= dict.fromkeys(policy.zorder_by, "cluster column")
-    if policy.stats_policy == "explicit":
-        requested = dict.fromkeys(policy.stats_columns, "named by the policy")
-    left_out = tuple(name for name in requested if name not in chosen and name not in policy.partition_by)
-    reasons = {name: requested[name] for name in chosen}
-    return reasons | {name: f"left out: {_exclusion_reason(table, name)}" for name in left_out}, left_out
-
-
-def _exclusion_reason(table: Table, name: str) -> str:
-    if name not in table.column_names:
-        return "there is no such column"
-    if not _with_stats(table, (name,)):
-        return f"it is {table.column(name).ddl}"
-    return f"over the limit of {table.write.stats_max_columns} columns"
-
-
-def recorded_lineage(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the lineage columns recorded in a table's properties."""
-    return tuple(name for name in properties.get(LINEAGE, "").split(",") if name)
-
-
-def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] = ()) -> dict[str, str]:
+def table_properties(table: Table) -> dict[str, str]:
     """Return the managed properties of a table, without feature properties."""
     policy, writer = table.write, table.write.writer
+    stats = resolve_stats_columns(table)
     properties = {
         f"{OWN}table": table.name,
         f"{OWN}contract": contract_hash(table),
@@ -150,8 +115,6 @@ def table_properties(table: Table, stats: Sequence[str], lineage: Sequence[str] 
     }
     if table.foreign_keys:
         properties[f"{OWN}foreignKeys"] = json.encode(table.foreign_keys).decode()
-    if lineage:
-        properties[LINEAGE] = ",".join(sorted(set(lineage)))
     if stats:
         properties["delta.dataSkippingStatsColumns"] = ",".join(stats)
     else:

@@ -5,10 +5,9 @@
     ...
     record_events(store, "run-7", log, settings.runtime)            # {"delta_mutations": 31, ...}
 
-Every attempted commit is a row of `delta_mutations`, each scan a row of `delta_scan_plans`, each version that
-was opened or made a row of `delta_snapshots`, and the last choice of a table's statistics columns a row of
-`stats_decisions`. Tables without new rows get no commit. Commits of these tables, of the manifest and of the
-lease are not recorded.
+Every attempted commit is a row of `delta_mutations`, each scan a row of `delta_scan_plans`, and each version
+that was opened or made a row of `delta_snapshots`. Tables without new rows get no commit. Commits of these
+tables, of the manifest and of the lease are not recorded.
 
 Snapshots come from the gate checks; versions after them are derived from the log entries in between. No text
 contains the value of a storage option (`lake.redaction`).
@@ -37,7 +36,6 @@ from codeanatomy.delta.events import (
     Event,
     GateChecked,
     Scanned,
-    StatsDecided,
     TableAltered,
 )
 from codeanatomy.delta.log.entries import advance_snapshot_info, read_snapshot_info
@@ -50,12 +48,7 @@ from codeanatomy.errors import NeedsSpark
 from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.redaction import redactor
 
-SNAPSHOTS, MUTATIONS, SCANS, STATS = (
-    "delta_snapshots",
-    "delta_mutations",
-    "delta_scan_plans",
-    "stats_decisions",
-)
+SNAPSHOTS, MUTATIONS, SCANS = "delta_snapshots", "delta_mutations", "delta_scan_plans"
 BUILD = "build"
 # Tables that are written concurrently.
 WRITERS = 4
@@ -141,7 +134,6 @@ def record_events(
         SNAPSHOTS: _snapshots(store, events, StorePolicy.from_profile(profile).option_hashes()),
         MUTATIONS: _mutations(store, events),
         SCANS: _scans(store, events),
-        STATS: _stats(events),
     }
     redact = redactor(profile)
     return append_rows(store, run_id, {name: [redact(row) for row in each] for name, each in rows.items()})
@@ -278,22 +270,6 @@ def _scans(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
 def _projection(table: Table, expressions: Sequence[str]) -> dict[str, str]:
     """Return the expression of each column; empty if the rows were not projected onto the contract."""
     return dict(zip(table.column_names, expressions, strict=True)) if expressions else {}
-
-
-def _stats(events: Iterable[LoggedEvent]) -> list[Row]:
-    """Return a row per table with its last choice of statistics columns."""
-    last: dict[str, Row] = {}
-    for each in events:
-        event = each.event
-        if isinstance(event, StatsDecided):
-            last[event.table] = _common_columns(each) | {
-                "policy": event.stats_policy,
-                "stats_columns": list(event.stats_columns),
-                "lineage_columns": list(event.lineage_columns),
-                "reasons": event.reasons,
-                "dropped_columns": list(event.dropped_columns),
-            }
-    return list(last.values())
 
 
 def _snapshots(store: LakeTables, events: Iterable[LoggedEvent], options: dict[str, str]) -> list[Row]:

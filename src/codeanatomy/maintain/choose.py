@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.describe import size_text
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.layout import recorded_lineage, resolve_stats_columns, table_properties
+from codeanatomy.delta.layout import resolve_stats_columns, table_properties
 from codeanatomy.maintain.table_state import SMALL_FILE_SHARE, PartitionState, TableState
 
 Operation = Literal["properties", "optimize", "zorder", "checkpoint", "vacuum", "cleanup_log"]
@@ -70,8 +70,7 @@ def order_columns(table: Table) -> tuple[str, ...]:
 
 def differing_properties(table: Table, state: TableState) -> dict[str, str]:
     """Return the properties of the policy that the table lacks or has with another value."""
-    lineage = recorded_lineage(state.properties)
-    declared = table_properties(table, resolve_stats_columns(table, lineage), lineage)
+    declared = table_properties(table)
     return {key: value for key, value in declared.items() if state.properties.get(key) != value}
 
 

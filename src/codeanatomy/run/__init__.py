@@ -2,7 +2,6 @@
 
     build        plan and execute a build under the lease of the lake
     clean_build  build the sources of a lake again into a new lake, to compare them
-    lineage      find the columns that recorded scans filter and join by
     record       append manifest rows and plan artifacts
     report       summarize a build for the command line
     signals      turn SIGTERM into an exception

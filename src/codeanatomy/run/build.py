@@ -59,7 +59,6 @@ from codeanatomy.plan.repositories import ListedRepositories, list_repositories,
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run, refuse_engine
 from codeanatomy.plan.steps import BuildInputs
 from codeanatomy.progress import Progress
-from codeanatomy.run.lineage import with_lineage
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
@@ -336,7 +335,7 @@ def _new_run(
         run_id,
         LakeTables(
             request.lake,
-            with_lineage(request.lake, effective_tables(request, state)),
+            effective_tables(request, state),
             observed,
             settings.runtime.require_local_paths,
         ),

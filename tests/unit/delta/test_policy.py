@@ -77,48 +77,35 @@ def snapshot(
 
 
 @pytest.mark.parametrize(
-    ("write", "lineage", "chosen"),
+    ("write", "chosen"),
     [
-        ({"stats_policy": "off", "stats_columns": ("id",), "zorder_by": ("line",)}, ("size",), ()),
-        ({"stats_policy": "explicit", "stats_columns": ("size", "id")}, (), ("size", "id")),
-        (
-            {"stats_policy": "explicit", "stats_columns": ("size",), "zorder_by": ("id",)},
-            ("line",),
-            ("size",),
-        ),
-        ({"stats_policy": "auto"}, (), ()),
-        ({"stats_policy": "auto", "stats_columns": ("size",)}, (), ()),
-        ({"stats_policy": "auto", "zorder_by": ("line", "id")}, (), ("line", "id")),
-        ({"stats_policy": "auto", "zorder_by": ("line",)}, ("size", "at"), ("line", "at", "size")),
-        ({"stats_policy": "auto", "zorder_by": ("line",)}, ("line", "id", "line"), ("line", "id")),
+        ({"stats_policy": "off", "stats_columns": ("id",), "zorder_by": ("line",)}, ()),
+        ({"stats_policy": "explicit", "stats_columns": ("size", "id")}, ("size", "id")),
+        ({"stats_policy": "explicit", "stats_columns": ("size",), "zorder_by": ("id",)}, ("size",)),
+        ({"stats_policy": "auto"}, ()),
+        ({"stats_policy": "auto", "stats_columns": ("size",)}, ()),
+        ({"stats_policy": "auto", "zorder_by": ("line", "id")}, ("line", "id")),
         # The log has the values of partition columns; the files have none.
-        ({"partition_by": ("kind",), "zorder_by": ("kind", "id")}, ("kind",), ("id",)),
-        (
-            {"stats_policy": "explicit", "stats_columns": ("kind", "id"), "partition_by": ("kind",)},
-            (),
-            ("id",),
-        ),
+        ({"partition_by": ("kind",), "zorder_by": ("kind", "id")}, ("id",)),
+        ({"stats_policy": "explicit", "stats_columns": ("kind", "id"), "partition_by": ("kind",)}, ("id",)),
         # Delta keeps no minimum of these.
-        ({"stats_policy": "explicit", "stats_columns": EVERY, "partition_by": ("kind",)}, (), MEASURED),
-        ({"stats_policy": "auto", "zorder_by": ("id",)}, ("flag", "blob", "tags", "place", "props"), ("id",)),
+        ({"stats_policy": "explicit", "stats_columns": EVERY, "partition_by": ("kind",)}, MEASURED),
         # What the schema does not have is left out.
-        ({"stats_policy": "auto", "zorder_by": ("id",)}, ("gone", "line", "place.line"), ("id", "line")),
+        ({"stats_policy": "auto", "zorder_by": ("id", "gone", "line", "place.line")}, ("id", "line")),
     ],
 )
-def test_statistics_are_of_the_chosen_columns(
-    write: dict[str, object], lineage: tuple[str, ...], chosen: tuple[str, ...]
-) -> None:
-    assert resolve_stats_columns(things(**write), lineage) == chosen
+def test_statistics_are_of_the_chosen_columns(write: dict[str, object], chosen: tuple[str, ...]) -> None:
+    assert resolve_stats_columns(things(**write)) == chosen
 
 
-def test_the_cap_keeps_the_most_useful_first() -> None:
-    table = things(zorder_by=("size", "id"), stats_max_columns=3)
-    assert resolve_stats_columns(table, ("score", "at", "line")) == ("size", "id", "at")
+def test_the_cap_keeps_the_first() -> None:
+    table = things(zorder_by=("size", "id", "score", "at"), stats_max_columns=3)
+    assert resolve_stats_columns(table) == ("size", "id", "score")
 
 
 def test_the_cap_counts_only_columns_that_get_statistics() -> None:
-    table = things(partition_by=("kind",), zorder_by=("id", "line"), stats_max_columns=2)
-    assert resolve_stats_columns(table, ("blob", "size")) == ("id", "line")
+    table = things(partition_by=("kind",), zorder_by=("kind", "blob", "id", "line"), stats_max_columns=2)
+    assert resolve_stats_columns(table) == ("id", "line")
 
 
 def test_no_statistics_under_a_cap_of_none() -> None:
@@ -128,12 +115,9 @@ def test_no_statistics_under_a_cap_of_none() -> None:
 @given(
     st.sampled_from(["off", "explicit", "auto"]),
     st.lists(st.sampled_from(EVERY), unique=True),
-    st.lists(st.sampled_from([*EVERY, "gone"])),
     st.integers(0, 5),
 )
-def test_statistics_are_bounded_possible_and_stable(
-    policy: str, clustered: list[str], lineage: list[str], cap: int
-) -> None:
+def test_statistics_are_bounded_and_possible(policy: str, clustered: list[str], cap: int) -> None:
     table = things(
         stats_policy=policy,
         partition_by=("kind",),
@@ -141,11 +125,10 @@ def test_statistics_are_bounded_possible_and_stable(
         stats_columns=tuple(clustered),
         stats_max_columns=cap,
     )
-    chosen = resolve_stats_columns(table, lineage)
+    chosen = resolve_stats_columns(table)
     assert len(chosen) <= cap
     assert set(chosen) <= set(MEASURED)
     assert len(set(chosen)) == len(chosen)
-    assert chosen == resolve_stats_columns(table, set(lineage))
 
 
 @pytest.mark.parametrize("table", catalog.TABLES, ids=lambda table: table.name)
@@ -161,7 +144,7 @@ def test_declared_statistics_survive(table: Table) -> None:
 def test_properties_say_the_whole_policy() -> None:
     writer = WriterProperties(dictionary_off=("size",))
     table = things(target_file_size=64 * MB, partition_by=("kind",), zorder_by=("id",), writer=writer)
-    assert table_properties(table, ("id", "line")) == {
+    assert table_properties(table) == {
         "codeanatomy.table": "things",
         "codeanatomy.contract": contract_hash(table),
         "codeanatomy.contractVersion": "1",
@@ -173,7 +156,7 @@ def test_properties_say_the_whole_policy() -> None:
         "delta.deletedFileRetentionDuration": "interval 168 hours",
         "delta.logRetentionDuration": "interval 720 hours",
         "delta.enableExpiredLogCleanup": "false",
-        "delta.dataSkippingStatsColumns": "id,line",
+        "delta.dataSkippingStatsColumns": "id",
         "parquet.enable.dictionary": "true",
         "parquet.enable.dictionary#size": "false",
     }
@@ -182,7 +165,7 @@ def test_properties_say_the_whole_policy() -> None:
 def test_a_bloom_filter_takes_the_place_of_the_dictionary() -> None:
     blooms = (BloomFilter("id", fpp=0.05, ndv=1000), BloomFilter("size"))
     writer = WriterProperties(bloom_filters=blooms, dictionary_off=("line", "id"))
-    properties = table_properties(things(writer=writer), ())
+    properties = table_properties(things(writer=writer))
     assert columns_of(properties, "parquet.bloom.filter.enabled#", "true") == ["id", "size"]
     assert columns_of(properties, "parquet.enable.dictionary#", "false") == ["id", "line", "size"]
     assert properties["parquet.bloom.filter.fpp#id"] == "0.05"
@@ -196,23 +179,23 @@ def columns_of(properties: dict[str, str], prefix: str, value: str) -> list[str]
 
 
 def test_no_statistics_is_said_too() -> None:
-    properties = table_properties(things(), ())
+    properties = table_properties(things())
     assert properties["delta.dataSkippingNumIndexedCols"] == "0"
     assert "delta.dataSkippingStatsColumns" not in properties
 
 
 def test_without_bloom_filters_nothing_is_said_of_them() -> None:
-    assert not [key for key in table_properties(things(), ()) if "bloom" in key]
+    assert not [key for key in table_properties(things()) if "bloom" in key]
 
 
 def test_no_dictionary_at_all() -> None:
-    properties = table_properties(things(writer=WriterProperties(dictionary=False)), ())
+    properties = table_properties(things(writer=WriterProperties(dictionary=False)))
     assert properties["parquet.enable.dictionary"] == "false"
 
 
 @pytest.mark.parametrize("table", catalog.TABLES, ids=lambda table: table.name)
 def test_every_property_is_managed_text(table: Table) -> None:
-    properties = table_properties(table, resolve_stats_columns(table))
+    properties = table_properties(table)
     assert all(key.startswith(MANAGED) for key in properties)
     assert all(isinstance(value, str) for value in properties.values())
     # Features are asked for elsewhere, and only when they are missing.

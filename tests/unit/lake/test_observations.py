@@ -35,14 +35,13 @@ from support.observation_checks import (
     FIRST,
     check_mutations,
     check_snapshots,
-    check_stats,
     log_of,
     logs_of,
     recorded,
 )
 from support.small_lakes import NOON, SmallLake
 
-NEW = ("delta_snapshots", "delta_mutations", "delta_scan_plans", "stats_decisions")
+NEW = ("delta_snapshots", "delta_mutations", "delta_scan_plans")
 SECRET = "pl4nted/s3cret+value"
 
 
@@ -82,11 +81,6 @@ def test_a_refresh_gave_some_tables_another_protocol(shop: Built) -> None:
     """So that the check above has seen a snapshot change by a commit."""
     versions = [row["min_reader_version"] for row in recorded(shop.lake, "delta_snapshots", shop.runs[1])]
     assert {*versions} == {1, 3}
-
-
-def test_every_choice_of_statistics_is_told_once(shop: Built) -> None:
-    for run_id in shop.runs:
-        check_stats(shop.lake, run_id)
 
 
 def test_scans_of_a_refresh_count_the_files_of_their_version(shop: Built) -> None:

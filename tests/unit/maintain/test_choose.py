@@ -10,7 +10,7 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import MB, Table
-from codeanatomy.delta.layout import resolve_stats_columns, table_properties
+from codeanatomy.delta.layout import table_properties
 from codeanatomy.maintain.choose import Task, choose_tasks, differing_properties, order_columns
 from codeanatomy.maintain.table_state import PartitionState, TableState
 
@@ -37,7 +37,7 @@ def state(*parts: PartitionState, table: Table = NODES, **changed: Any) -> Table
         first_entry=20,
         dead_files=0,
         dead_bytes=0,
-        properties=table_properties(table, resolve_stats_columns(table)),
+        properties=table_properties(table),
         features=(),
     )
     return structs.replace(good, **changed)

@@ -1,7 +1,7 @@
 """Declare the tables of recorded events: commits, scans, plans and maintenance, appended once per run.
 
-A commit to `cpg_nodes` is a row of `delta_mutations`; the scan that fed it a row of `delta_scan_plans`; the
-choice of its statistics columns a row of `stats_decisions`. `(run_id, event_no)` identifies an event.
+A commit to `cpg_nodes` is a row of `delta_mutations`; the scan that fed it a row of `delta_scan_plans`.
+`(run_id, event_no)` identifies an event.
 
 Tests: `tests/unit/catalog/test_catalog.py`.
 """
@@ -213,28 +213,6 @@ VIEW_CACHE = Table(
     upkeep=NO_ZORDER,
 )
 
-STATS_DECISIONS = Table(
-    "stats_decisions",
-    "observe",
-    "One row per decision on a table's statistics columns.",
-    (
-        *EVENT_COLUMNS,
-        TABLE_NAME,
-        Column("policy", "string", "off, explicit or auto.", nullable=False),
-        strings("stats_columns", "Columns with statistics."),
-        strings("lineage_columns", "Columns that recorded scans filter or join by."),
-        Column("reasons", "map<string,string>", "Reason for each statistics column."),
-        strings(
-            "dropped_columns",
-            "Columns left out: over the limit, of an unsupported type, or not in the table.",
-        ),
-    ),
-    primary_key=EVENT_KEY,
-    constraints=(one_of("policy", "off", "explicit", "auto"),),
-    write=WRITE_BY_RUN,
-    upkeep=NO_ZORDER,
-)
-
 REFRESH_IMPACT = Table(
     "refresh_impact",
     "observe",
@@ -267,6 +245,5 @@ TABLES = (
     DELTA_MAINTENANCE,
     PLAN_ARTIFACTS,
     VIEW_CACHE,
-    STATS_DECISIONS,
     REFRESH_IMPACT,
 )

@@ -197,7 +197,7 @@ def _write_version(
     metrics = _removal_metrics(removed, copies, changes)
     actions = [
         entries.commit_info_action(encode_stamp(commit, OPERATION), files, metrics, removing=bool(removed)),
-        *([] if current is not None else entries.create_actions(new_table(store, table, None))),
+        *([] if current is not None else entries.create_actions(new_table(store, table))),
         *([] if state is None else entries.alter_actions(state, missing, columns)),
         *map(entries.add_action, (*files, *copies)),
         *map(entries.change_action, changes),

@@ -110,7 +110,6 @@ class PendingCommit:
     write: Callable[[SparkSession], None]
     # Returns the error with samples of the rows that violate a rule.
     find_broken: Callable[[], ConstraintViolation | None] | None = None
-    lineage: Sequence[str] | None = None
     dropped: tuple[str, ...] = ()
 
     @property
@@ -125,13 +124,12 @@ def append(
     rows: DataFrame,
     commit: Commit,
     *,
-    lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
     """Add rows to a table."""
     table = store.table(name)
-    return _write_rows(store, table, "append", rows, commit, retry, lineage=lineage, file_bytes=file_bytes)
+    return _write_rows(store, table, "append", rows, commit, retry, file_bytes=file_bytes)
 
 
 def replace_by_owner(
@@ -144,7 +142,6 @@ def replace_by_owner(
     by: str | None = None,
     repos: Sequence[str] = (),
     shared_repos: Sequence[str] = (),
-    lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
     retry: Retry = Retry(),
 ) -> Committed:
@@ -176,7 +173,6 @@ def replace_by_owner(
         commit,
         retry,
         owned,
-        lineage=lineage,
         file_bytes=file_bytes,
     )
 
@@ -195,7 +191,6 @@ def _write_rows(
     retry: Retry,
     replaced: str | None = None,
     *,
-    lineage: Sequence[str] | None = None,
     file_bytes: int | None = None,
 ) -> Committed:
     """Align, check and arrange rows, and commit them; they replace the rows for which a condition holds."""
@@ -221,9 +216,9 @@ def _write_rows(
 
     def write(session: SparkSession) -> None:
         is_new = not log.exists()
-        new = new_table(store, table, lineage) if is_new else None
+        new = new_table(store, table) if is_new else None
         if not is_new:
-            evolve(store, table, lineage, before=refuse_broken)
+            evolve(store, table, before=refuse_broken)
         ready = arrange_rows(session, table, guard_rows(table, aligned, rules()), file_bytes)
         if is_new or replaced is None:
             add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
@@ -231,9 +226,7 @@ def _write_rows(
             writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
             writer.save(log.location)
 
-    change = PendingCommit(
-        store, table, operation, commit, retry, write, find_broken, lineage, projection.dropped
-    )
+    change = PendingCommit(store, table, operation, commit, retry, write, find_broken, projection.dropped)
     return run_commit(change)
 
 
@@ -311,7 +304,7 @@ def _settle(change: PendingCommit) -> None:
     """Apply the rest of the policy that had to wait for the rows: for a new table, or with a new schema."""
     for attempt in range(change.retry.attempts):
         try:
-            evolve(change.store, change.table, change.lineage)
+            evolve(change.store, change.table)
         except CONFLICTS:
             time.sleep(change.retry.pause(attempt))
         else:

@@ -29,17 +29,14 @@ from pyspark.sql import types as T
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import column_metadata, quote_identifier, spark_schema, stored_schema
-from codeanatomy.delta.events import StatsDecided, TableAltered
+from codeanatomy.delta.events import TableAltered
 from codeanatomy.delta.gate import check_gate
 from codeanatomy.delta.layout import (
     FEATURE_PROPERTIES,
     FEATURES,
     MANAGED,
     feature_properties,
-    recorded_lineage,
     require_engine_support,
-    resolve_stats_columns,
-    stats_reasons,
     table_properties,
 )
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
@@ -50,7 +47,7 @@ from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
 from codeanatomy.spark.session import clone_session
 
 
-def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) -> NewTable:
+def new_table(store: LakeTables, table: Table) -> NewTable:
     """Return the metadata of a table to be created; `evolve` adds the rest after the commit."""
     if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
@@ -64,12 +61,10 @@ def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) ->
             write=structs.replace(table.write, enable_features=initial),
             schema=structs.replace(table.schema, column_mapping_mode=None),
         )
-    columns = _lineage_columns(table, {}, lineage)
-    _record_stats(store, table, columns)
     return NewTable(
         schema_json=spark_schema(table).json(),
         partition_by=table.write.partition_by,
-        properties=_properties(table, columns),
+        properties=_properties(table),
         doc=table.doc,
     )
 
@@ -77,21 +72,18 @@ def new_table(store: LakeTables, table: Table, lineage: Sequence[str] | None) ->
 def evolve(
     store: Store,
     table: Table,
-    lineage: Sequence[str] | None = None,
     *,
     replacing: bool = False,
     before: Callable[[], None] | None = None,
 ) -> SnapshotInfo:
     """Update an existing table to its contract and policy, and return its snapshot.
 
-    `lineage` names columns by which consumers filter and join; None means those collected by the run
-    (`Table.lineage`), else those recorded by an earlier commit. `replacing` means that the coming commit
-    overwrites everything: if it also replaces the schema, the table is not altered now. `before` is called if
-    something will change.
+    `replacing` means that the coming commit overwrites everything: if it also replaces the schema, the table
+    is not altered now. `before` is called if something will change.
     """
     log = store.log(table.name)
     current = log.snapshot()
-    added, changed = _pending_changes(store, table, current, lineage, replacing=replacing)
+    added, changed = _pending_changes(store, table, current, replacing=replacing)
     if (added or changed) and before is not None:
         before()
     if not any(key in changed for key in FEATURE_PROPERTIES):
@@ -101,7 +93,6 @@ def evolve(
         _add_columns(store, table, added)
     if changed:
         _alter_properties(store, table, changed)
-    _record_stats(store, table, _lineage_columns(table, current.properties, lineage))
     if added or changed:
         before_version, current = current.version, log.snapshot()
         store.record(
@@ -122,11 +113,10 @@ def missing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -
 
     None if `evolve` would also add columns or features. Raises the same errors and records the same events.
     """
-    added, changed = _pending_changes(store, table, current, None, replacing=False)
+    added, changed = _pending_changes(store, table, current, replacing=False)
     if added or not all(key.startswith(MANAGED) for key in changed):
         return None
     check_gate(table, current, store.record)
-    _record_stats(store, table, _lineage_columns(table, current.properties, None))
     return changed
 
 
@@ -138,11 +128,10 @@ def replacing_properties(store: LakeTables, table: Table, current: SnapshotInfo)
     repartitioned = current.partition_columns != table.write.partition_by
     if table.schema.schema_mode is None or not (repartitioned or has_drifted(table, current)):
         return None
-    changed = _changed_properties(table, current, None)
+    changed = _changed_properties(table, current)
     if not all(key.startswith(MANAGED) for key in changed):
         return None
     check_gate(table, current, store.record)
-    _record_stats(store, table, _lineage_columns(table, current.properties, None))
     return changed
 
 
@@ -150,7 +139,6 @@ def _pending_changes(
     store: LakeTables,
     table: Table,
     current: SnapshotInfo,
-    lineage: Sequence[str] | None,
     *,
     replacing: bool,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -163,30 +151,15 @@ def _pending_changes(
     if replaces_schema(table, current, replacing=replacing):
         return (), {}
     _refuse_other_partitions(table, current)
-    return _new_columns(table, current), _changed_properties(table, current, lineage)
+    return _new_columns(table, current), _changed_properties(table, current)
 
 
-def _changed_properties(table: Table, current: SnapshotInfo, lineage: Sequence[str] | None) -> dict[str, str]:
+def _changed_properties(table: Table, current: SnapshotInfo) -> dict[str, str]:
     """Return the properties to set or (empty) to unset."""
-    target = _properties(table, _lineage_columns(table, current.properties, lineage), current)
+    target = _properties(table, current)
     changed = {key: value for key, value in target.items() if current.properties.get(key) != value}
     stale = [key for key in current.properties if key.startswith(MANAGED) and key not in target]
     return {**changed, **dict.fromkeys(stale, "")}
-
-
-def _lineage_columns(
-    table: Table, properties: Mapping[str, str], lineage: Sequence[str] | None
-) -> Sequence[str]:
-    """Return the effective lineage columns: those given, those collected by the run, those recorded before.
-
-    Of those collected by the run, only columns that get statistics: others would not change the table.
-    """
-    if lineage is not None:
-        return lineage
-    if table.lineage is None:
-        return recorded_lineage(properties)
-    with_stats = resolve_stats_columns(table)
-    return tuple(sorted({each.name for each in table.lineage} & set(with_stats)))
 
 
 def replaces_schema(table: Table, current: SnapshotInfo, *, replacing: bool) -> bool:
@@ -202,24 +175,9 @@ def has_drifted(table: Table, current: SnapshotInfo) -> bool:
     return bool(_missing_columns(stored, contract) or _missing_columns(contract, stored))
 
 
-def _properties(table: Table, lineage: Sequence[str], current: SnapshotInfo | None = None) -> dict[str, str]:
+def _properties(table: Table, current: SnapshotInfo | None = None) -> dict[str, str]:
     """Return the properties that the table should have: managed ones, and features not enabled yet."""
-    stats = resolve_stats_columns(table, lineage)
-    return {**table_properties(table, stats, lineage), **feature_properties(table, current)}
-
-
-def _record_stats(store: LakeTables, table: Table, lineage: Sequence[str]) -> None:
-    reasons, dropped = stats_reasons(table, lineage)
-    store.record(
-        StatsDecided(
-            table=table.name,
-            stats_policy=table.write.stats_policy,
-            stats_columns=resolve_stats_columns(table, lineage),
-            lineage_columns=tuple(lineage),
-            reasons=reasons,
-            dropped_columns=dropped,
-        )
-    )
+    return {**table_properties(table), **feature_properties(table, current)}
 
 
 def _refuse_other_partitions(table: Table, current: SnapshotInfo) -> None:

@@ -36,7 +36,7 @@ from msgspec import json
 from codeanatomy.catalog.spec import Compression, Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import spark_schema
-from codeanatomy.delta.layout import resolve_stats_columns, table_properties
+from codeanatomy.delta.layout import table_properties
 from codeanatomy.delta.log.replay import logged_versions, read_commit_info
 from codeanatomy.delta.read.light import COLOURS, UNREADABLE, location
 from codeanatomy.delta.store_policy import deltalake_options
@@ -263,7 +263,7 @@ def _create_table(place: str, table: Table, commit: Commit) -> DeltaTable:
         mode="error",
         partition_by=list(table.write.partition_by),
         description=table.doc,
-        configuration=_table_properties(table),
+        configuration=table_properties(table),
         storage_options=deltalake_options(place),
         commit_properties=_commit_properties(commit, "create"),
         # deltalake does not know our own properties.
@@ -275,14 +275,10 @@ def _schema(table: Table) -> Schema:
     return Schema.from_json(spark_schema(table).json())
 
 
-def _table_properties(table: Table) -> dict[str, str]:
-    return table_properties(table, resolve_stats_columns(table))
-
-
 def _set_properties(opened: DeltaTable, table: Table, commit: Commit) -> bool:
     """Update properties that an older version of this program has written; return whether any changed."""
     stored = opened.metadata().configuration
-    changed = {key: value for key, value in _table_properties(table).items() if stored.get(key) != value}
+    changed = {key: value for key, value in table_properties(table).items() if stored.get(key) != value}
     if changed:
         opened.alter.set_table_properties(
             changed, raise_if_not_exists=False, commit_properties=_commit_properties(commit, "alter")
