@@ -1,7 +1,7 @@
 """List the programs that read tables, by the protocol features that they support.
 
 >>> [reader.name for reader in READERS if not reader.opens(("deletionVectors",))]
-['deltalake to_pyarrow_dataset, to_pandas', 'Polars', 'DuckDB on the files']
+['deltalake to_pyarrow_dataset, to_pandas', 'DuckDB on the files']
 >>> len(readers_of(())) == len(READERS)
 True
 
@@ -40,8 +40,8 @@ READERS = (
     TableReader("Spark with Delta", (VECTORS_NAME, "columnMapping", "v2Checkpoint")),
     TableReader("codeanatomy without Spark", (VECTORS_NAME, "v2Checkpoint")),
     TableReader("deltalake QueryBuilder", (VECTORS_NAME,)),
+    TableReader("Polars 2", (VECTORS_NAME,)),
     TableReader("deltalake to_pyarrow_dataset, to_pandas"),
-    TableReader("Polars"),
     TableReader("DuckDB on the files"),
 )
 
@@ -57,7 +57,7 @@ def readers_text(features: Iterable[str]) -> str:
     """Format the readers of a table in a few words.
 
     >>> readers_text(()), readers_text(("appendOnly", "deletionVectors"))
-    ('all', 'not deltalake to_pyarrow_dataset, to_pandas, Polars, DuckDB on the files')
+    ('all', 'not deltalake to_pyarrow_dataset, to_pandas, DuckDB on the files')
     """
     names = readers_of(features)
     missing = [reader.name for reader in READERS if reader.name not in names]

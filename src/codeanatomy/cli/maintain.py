@@ -2,6 +2,7 @@
 
     codeanatomy maintain --lake lake --dry-run
     codeanatomy maintain --lake lake --no-wait            # for cron
+    codeanatomy maintain --lake lake --readers all
     codeanatomy vacuum cpg_nodes --lake lake --retention-hours 240
     codeanatomy features cpg_nodes --lake lake --enable deletion_vectors
 
@@ -18,12 +19,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 import msgspec
 
+from codeanatomy.catalog.readers import readers_text
+from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import MB, FeatureName
 from codeanatomy.cli.options import Format, format_option, lake_option
 from codeanatomy.cli.printing import escape_unprintable, print_json, print_table
 from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
-from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE
+from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE, UsageError
 
 if TYPE_CHECKING:
     from codeanatomy.maintain.inspection import Outcome
@@ -84,15 +87,27 @@ def _add_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[
 
 @click.command()
 @_add_options((*COMMON, *RETENTION, format_option))
+@click.option(
+    "--readers",
+    type=click.Choice(get_args(Readers)),
+    help="Only change which readers open the tables: all rewrites what deletion vectors mark and drops them, "
+    "modern enables them.",
+)
 @click.pass_obj
-def maintain(flags: tuple[str, ...], /, form: Format, **options: Any) -> None:
+def maintain(flags: tuple[str, ...], /, form: Format, readers: Readers | None, **options: Any) -> None:
     """Inspect the tables of a lake and do what their policies require.
 
     Compacts small files, restores the order of rows, writes checkpoints and deletes what no reader needs.
     Each operation and its reason are recorded in the table delta_maintenance. Safe to run at any time, also
     from cron: if there is nothing to do, nothing is written, and builds are not disturbed.
+
+    With --readers, the tables are brought to the readers of the setting delta.readers, and nothing else is
+    done.
     """
-    _run(flags, form, **options)
+    if readers is None:
+        _run(flags, form, **options)
+    else:
+        _change_readers(flags, form, readers, **options)
 
 
 def _operation_command(name: str) -> click.Command:
@@ -136,7 +151,7 @@ def properties(flags: tuple[str, ...], /, form: Format, apply: bool, **options: 
 def features(
     flags: tuple[str, ...], tables: tuple[str, ...], lake: str, enable: FeatureName | None, form: Format
 ) -> None:
-    """Show the protocol and features of tables, or enable an allowed feature."""
+    """Show the protocol, features and readers of tables, or enable an allowed feature."""
     from codeanatomy.maintain.features import Protocol, enable_feature, protocols
     from codeanatomy.progress import Progress
 
@@ -149,7 +164,7 @@ def features(
         print_json(msgspec.to_builtins(rows))
         return
     print_table(
-        ("table", "version", "reader", "writer", "features", "allowed"),
+        ("table", "version", "reader", "writer", "features", "allowed", "readers"),
         [
             (
                 row.table,
@@ -158,6 +173,7 @@ def features(
                 str(row.min_writer_version),
                 ", ".join(row.features) or "-",
                 ", ".join(row.allowed) or "-",
+                readers_text(row.features),
             )
             for row in rows
         ],
@@ -183,6 +199,23 @@ def _run(flags: tuple[str, ...], form: Format, **options: Any) -> int:
     return len(report.outcomes)
 
 
+def _change_readers(flags: tuple[str, ...], form: Format, readers: Readers, **options: Any) -> None:
+    """Bring the tables of a lake to other readers, and print the report."""
+    from codeanatomy.maintain.maintenance_run import WriteRequest
+    from codeanatomy.maintain.readers import change_readers
+    from codeanatomy.progress import Progress
+
+    if options["tables"] or options["unsafe"] or options["retention_hours"] is not None:
+        raise UsageError("--readers is for all tables of a lake", "leave out tables and retention")
+    request = WriteRequest(options["lake"], load_settings(flags), options["wait"])
+    with Progress(sys.stderr) as progress:
+        report = change_readers(request, readers, progress, dry_run=options["dry_run"])
+    if form == "json":
+        print_json(msgspec.to_builtins(report))
+    else:
+        _print_report(report)
+
+
 def _print_report(report: MaintenanceReport) -> None:
     if report.outcomes:
         print_table(
@@ -195,6 +228,9 @@ def _print_report(report: MaintenanceReport) -> None:
     for name, why in report.kept.items():
         if name not in shown:
             click.echo(f"{name}: {escape_unprintable(why)}", err=True)
+    if not report.before:
+        click.echo(f"{_summary(report)} in {report.seconds:.1f} s", err=True)
+        return
     files, size = sum(one.files for one in report.before), sum(one.bytes for one in report.before)
     dead = sum(one.dead_bytes for one in report.before)
     click.echo(

@@ -148,6 +148,7 @@ def _print_state(report: LakeStatus) -> None:
         click.echo("nothing is published", err=True)
     else:
         _print_note(f"published by run {report.run_id} at {_time(report.published_at)}: {shown}")
+        _print_note(f"readers of all tables: {', '.join(report.readers)}")
     if report.failed is not None:
         _print_note(f"run {report.failed.run_id} failed at {_time(report.failed.finished_at)}:")
         for name, error in list(report.failed.errors.items())[:MAX_SHOWN]:

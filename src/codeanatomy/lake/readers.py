@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from codeanatomy import catalog
 from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
 from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.gate import gate_error, gate_problems
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.store import SCHEME
 from codeanatomy.errors import FeatureError
@@ -31,15 +31,21 @@ MAX_LISTED = 3
 def stored_features(
     root: str, pins: Mapping[str, OutputPin], newest: Mapping[str, int]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the features of the tables of a lake that may have deletion vectors: published, else newest."""
-    declared = [table.name for table in catalog.TABLES if VECTORS in table.write.enable_features]
-    published = {
-        name: pin.features
-        for name, pin in pins.items()
-        if name in declared and pin.min_reader_version is not None
-    }
-    others = [name for name in newest if name in declared and name not in pins]
-    return published | {name: table_facts(root, name, newest[name]).features for name in others}
+    """Return the features of the tables of a lake: of the published version, or else of the newest."""
+    published = {name: pin.features for name, pin in pins.items() if pin.min_reader_version is not None}
+    others = {name: version for name, version in newest.items() if name not in pins}
+    return published | {name: table_facts(root, name, version).features for name, version in others.items()}
+
+
+def check_gates(tables: Sequence[Table], pins: Mapping[str, OutputPin]) -> None:
+    """Raise GateError if a published table fails its gate, by what the manifest has of its protocol."""
+    for table in tables:
+        pin = pins.get(table.name)
+        if pin is None or pin.min_reader_version is None or pin.min_writer_version is None:
+            continue
+        problems = gate_problems(table.gate, pin.min_reader_version, pin.min_writer_version, pin.features)
+        if problems:
+            raise gate_error(table.name, pin.version, problems)
 
 
 def tables_for_lake(

@@ -8,6 +8,7 @@
     maintenance      do them, publish and record
     optimize         compaction, sorting and Z-order with Spark
     features         show and enable protocol features
+    readers          bring a lake to all readers, or to those of deletion vectors
     maintenance_run  a run that holds the lease and is no build
     republish        publish an earlier state with new versions
     rollback         bring tables back to earlier versions

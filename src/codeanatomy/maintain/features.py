@@ -18,13 +18,19 @@ from msgspec import Struct
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
+from codeanatomy.catalog.readers import readers_of
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import newest_version, table_facts
 from codeanatomy.delta.write.evolve import alter_feature
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
-from codeanatomy.maintain.maintenance_run import WriteRequest, open_maintenance_run, resolve_request
+from codeanatomy.maintain.maintenance_run import (
+    MaintenanceRun,
+    WriteRequest,
+    open_maintenance_run,
+    resolve_request,
+)
 from codeanatomy.progress import Progress
 
 # Tables that an error lists.
@@ -40,6 +46,8 @@ class Protocol(Struct, frozen=True):
     min_writer_version: int
     features: tuple[str, ...]
     allowed: tuple[FeatureName, ...]
+    # Programs that open the table.
+    readers: tuple[str, ...]
 
 
 def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Protocol]:
@@ -62,6 +70,7 @@ def protocols(lake: str, settings: Settings, tables: Sequence[str]) -> list[Prot
                 facts.min_writer_version,
                 facts.features,
                 _allowed(table),
+                readers_of(facts.features),
             )
         )
     if not rows:
@@ -90,15 +99,8 @@ def enable_feature(
         newest_version(lake, name)
     request = resolve_request(WriteRequest(lake, settings))
     with open_maintenance_run(request, ("all, for a feature",), progress, session) as run:
+        refuse_unpublished(run)
         pins = {} if run.current is None else run.current.pins
-        unpublished = [
-            name for name, pin in pins.items() if run.initial_versions.get(name, pin.version) != pin.version
-        ]
-        if unpublished:
-            raise StorageFailure(
-                f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published",
-                "run codeanatomy build first",
-            )
         store, versions, events = run.store(), dict[str, int](), list[dict[str, Any]]()
         try:
             for name in tables:
@@ -112,6 +114,19 @@ def enable_feature(
             if run.current is not None and published:
                 run.publish(run.current, published, "maintenance")
             run.record(events)
+
+
+def refuse_unpublished(run: MaintenanceRun) -> None:
+    """Raise StorageFailure if a table has versions of a run that has died."""
+    pins = {} if run.current is None else run.current.pins
+    unpublished = [
+        name for name, pin in pins.items() if run.initial_versions.get(name, pin.version) != pin.version
+    ]
+    if unpublished:
+        raise StorageFailure(
+            f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published",
+            "run codeanatomy build first",
+        )
 
 
 def _allowed(table: Table) -> tuple[FeatureName, ...]:

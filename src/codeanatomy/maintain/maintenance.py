@@ -197,11 +197,11 @@ def _publish(run: MaintenanceRun, inspection: LakeInspection, outcomes: Sequence
 
 def _record(run: MaintenanceRun, outcomes: Sequence[Outcome]) -> None:
     run.record(
-        [run.event(each.table_name, each.operation, each.reason, **_event_fields(each)) for each in outcomes]
+        [run.event(each.table_name, each.operation, each.reason, **event_fields(each)) for each in outcomes]
     )
 
 
-def _event_fields(outcome: Outcome) -> dict[str, Any]:
+def event_fields(outcome: Outcome) -> dict[str, Any]:
     """Return the fields of an outcome to record beside table, operation and reason."""
     fields = structs.asdict(outcome)
     return {name: fields[name] for name in fields if name not in ("table_name", "operation", "reason")}

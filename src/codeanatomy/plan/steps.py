@@ -218,7 +218,7 @@ def fingerprint(value: object) -> str:
 
 
 def rows_contract(table: Table) -> dict[str, object]:
-    """Return the parts of a table's contract that can change rows: no docs, no layout."""
+    """Return the parts of a table's contract that can change rows, and its gate: no docs, no layout."""
     return {
         "columns": [
             (each.name, each.ddl, each.nullable, each.semantic_type, each.default) for each in table.columns
@@ -227,6 +227,7 @@ def rows_contract(table: Table) -> dict[str, object]:
         "owner": table.owner,
         "inputs": table.inputs,
         "constraints": [(each.name, each.expression) for each in table.constraints],
+        "gate": table.gate,
         "version": table.version,
     }
 

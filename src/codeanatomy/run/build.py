@@ -40,7 +40,7 @@ from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
-from codeanatomy.lake.readers import stored_features, tables_for_lake
+from codeanatomy.lake.readers import check_gates, stored_features, tables_for_lake
 from codeanatomy.lake.recorded_queries import take_queries
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.context import Refresh, Run, counts_of, new_run_id, recorded_counts
@@ -255,7 +255,7 @@ def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
 def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
     """Read the state of the lake and plan the run."""
     state = lake_state(prepared.request.lake, prepared.request.settings.tables)
-    effective_tables(prepared.request, state)
+    check_gates(effective_tables(prepared.request, state), state.outputs)
     return plan_run(prepared.plan_request, state, unfinished), state
 
 

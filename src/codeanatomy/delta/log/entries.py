@@ -195,15 +195,21 @@ def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] |
 
 
 def commit_info_action(
-    user_metadata: str, files: Sequence[DataFile], removal_metrics: Mapping[str, int], *, removing: bool
+    user_metadata: str,
+    files: Sequence[DataFile],
+    removal_metrics: Mapping[str, int],
+    *,
+    removing: bool,
+    operation: str = "WRITE",
+    parameters: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Build the commitInfo, the first action of an entry, with the metrics of the commit."""
     metrics = commit_metrics(files, removal_metrics)
     return {
         "commitInfo": {
             "timestamp": _now(),
-            "operation": "WRITE",
-            "operationParameters": {"mode": "Overwrite" if removing else "Append"},
+            "operation": operation,
+            "operationParameters": parameters or {"mode": "Overwrite" if removing else "Append"},
             "isolationLevel": "Serializable",
             "isBlindAppend": not removing,
             "operationMetrics": {name: str(value) for name, value in metrics.items()},

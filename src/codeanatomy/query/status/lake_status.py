@@ -18,6 +18,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from codeanatomy.catalog.readers import readers_of
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
 from codeanatomy.lake.lease import is_stale, read_lease
@@ -77,6 +78,8 @@ class LakeStatus(Struct, frozen=True):
     writer: Writer | None
     # The newest run, if it has failed.
     failed: FailedRun | None
+    # Programs that open all published tables.
+    readers: tuple[str, ...] = ()
 
 
 def status(
@@ -96,6 +99,7 @@ def status(
         len(rows),
         writer,
         _failed(runs[-1]) if runs else None,
+        readers_of(name for pin in lake.pins.values() for name in pin.features) if lake else (),
     )
 
 
