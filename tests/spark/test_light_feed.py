@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from pyspark.sql import functions as F
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.feed import Window, read_feed
+from codeanatomy.delta.light_feed import changed_rows
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.restore import restore_table
 from support.owner_tables import NODES, Lake, Row, changed, entry, fed, filled, nodes_of, owner
@@ -67,3 +71,14 @@ def test_spark_reads_the_same_feed(make_store: Callable[..., Store], lake: Lake)
     since = read_feed(store, NODES.name, Window(starting_version=7)).select("owner_file_id").distinct()
     assert {row[0] for row in since.collect() if row[0]} == {owner(number) for number in changed(lake, 7, 7)}
     assert changed(lake, 7, 7) >= {0, 5}
+    # All columns, of inserted and deleted files, vectors, change files and the restore.
+    for window in ((0, 7), (2, 5), (5, 7)):
+        in_spark = read_feed(store, NODES.name, Window(starting_version=window[0], ending_version=window[1]))
+        light = changed_rows(store.root, NODES.name, *window)
+        assert in_spark.columns == light.column_names
+        rows = in_spark.withColumn("_commit_timestamp", F.unix_millis("_commit_timestamp")).collect()
+        moments = pc.cast(light["_commit_timestamp"], pa.timestamp("ms", "UTC")).cast(pa.int64())
+        at = light.schema.get_field_index("_commit_timestamp")
+        expected = light.set_column(at, "_commit_timestamp", moments).to_pylist()
+        assert Counter(repr(row.asDict()) for row in rows) == Counter(map(repr, expected))
+        assert {row["_change_type"] for row in expected} >= {"insert", "delete", "update_preimage"}

@@ -7,6 +7,7 @@
     build       build, plan
     ask         the query verbs (find, callers, impact, ...) and sql
     checks      callgraph, diff, verify
+    changes     changes
     export      export
     runs        status, runs
     observe     observe

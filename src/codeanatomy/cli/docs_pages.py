@@ -34,6 +34,7 @@ from codeanatomy.plan.run_plan import Plan
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.checks.compare import Comparison
 from codeanatomy.query.diff.run_diff import RunDiff
+from codeanatomy.query.diff.table_changes import ChangeCounts, TableChanges
 from codeanatomy.query.export.write import ExportReport
 from codeanatomy.query.sql.allowed import FUNCTIONS as SQL_FUNCTIONS
 from codeanatomy.query.sql.diagnostics import CODES
@@ -42,8 +43,8 @@ from codeanatomy.query.status.activity import Observation
 from codeanatomy.query.status.lake_status import LakeStatus
 from codeanatomy.query.status.run_reports import RunReport, Runs
 from codeanatomy.run.report import BuildReport
-from codeanatomy.spark.functions import FUNCTIONS
 from codeanatomy.spark.metrics import OperatorMetric
+from codeanatomy.sql_functions import FUNCTIONS
 
 NOTE = "<!-- made by `codeanatomy docs`; edit the code instead -->\n"
 
@@ -73,6 +74,8 @@ CONTRACTS: tuple[type, ...] = (
     CacheUse,
     Answer,
     RunDiff,
+    TableChanges,
+    ChangeCounts,
     Comparison,
     SqlAnswer,
     ExportReport,
@@ -183,6 +186,7 @@ def views_page() -> str:
     parts += ["", "## SQL\n", "One SELECT in Spark's SQL, with these functions:\n"]
     parts += ["| function | example |", "|---|---|"]
     parts += [f"| {name} | `{_cell(example)}` |" for name, example in SQL_FUNCTIONS.items()]
+    parts += [f"| [{each.name}](functions.md) | `{_cell(each.example)}` |" for each in FUNCTIONS.values()]
     parts += [
         "",
         "Codes of errors in a statement:\n",
@@ -224,10 +228,13 @@ def functions_page() -> str:
     parts = [
         NOTE,
         "# SQL functions\n",
-        "`register_functions(spark)` makes them known to a session; arguments may be named.\n",
+        "Functions of our own in `codeanatomy sql` and `Lake.sql`, on both engines, with arguments in order. "
+        "`Lake.register()` makes them known to your Spark session, where arguments may be named.\n",
     ]
     parts += ["| function | returns | |", "|---|---|---|"]
-    parts += [f"| `{known.signature}` | {known.returns} | {_cell(known.doc)} |" for known in FUNCTIONS]
+    parts += [
+        f"| `{known.signature}` | {known.returns} | {_cell(known.doc)} |" for known in FUNCTIONS.values()
+    ]
     return "\n".join(parts) + "\n"
 
 

@@ -76,6 +76,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "diff": CommandEntry(
             "checks", "List nodes and edges that were added, removed or changed between two runs."
         ),
+        "changes": CommandEntry(
+            "changes", "List the rows of tables that were inserted, removed or changed between two runs."
+        ),
         "verify": CommandEntry("checks", "Check the graph of a lake against the catalogue of kinds."),
     },
     "Maintain": {

@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.delta.contract import plan_projection, project, stored_schema
@@ -72,16 +73,23 @@ def read_feed(store: Store, name: str, window: Window) -> DataFrame:
 def stream_feed(store: Store, name: str, starting_version: int) -> DataFrame:
     """Return the changes of a table from a version on as a streaming DataFrame.
 
-    Its batches have the rows of each commit once, also of commits that are made later. The position is in
-    the checkpoint of the query; what is recorded there has precedence over `starting_version`.
+    Its batches have the rows of each commit once, also of commits that are made later: the start may be the
+    version after the newest. The position is in the checkpoint of the query, which has precedence.
     """
     info = snapshot(store, name)
-    log = store.log(name)
-    _require_complete(name, log, range(starting_version, info.version + 1))
+    if starting_version > info.version + 1:
+        raise FeedOutOfRange(
+            f"start version {starting_version} is after the next version {info.version + 1} of {name}",
+            "start at the next version or before",
+        )
+    # Delta refuses to start at a version that is not there yet.
+    existing = min(starting_version, info.version)
+    _require_complete(name, store.log(name), range(existing, info.version + 1))
     projection = plan_projection(store.table(name), stored_schema(info))
-    options = {"readChangeFeed": "true", "startingVersion": str(starting_version)}
+    options = {"readChangeFeed": "true", "startingVersion": str(existing)}
     source = store.spark.readStream.format("delta").options(**options)
-    return project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
+    rows = project(store.table(name), source.load(store.location(name)), projection, *CHANGE_COLUMNS)
+    return rows.where(F.col("_commit_version") >= starting_version)
 
 
 def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
@@ -125,8 +133,6 @@ def _first_at(log: DeltaLog, moment: datetime) -> int:
 
 def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
     """Raise FeedLost if changes of a window were not recorded or have been deleted."""
-    if not versions:
-        return
     kept = log.versions()
     if versions.start < kept.start:
         raise FeedLost(

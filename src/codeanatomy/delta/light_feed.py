@@ -118,7 +118,7 @@ def changed_rows(
         allow_out_of_range=allow_out_of_range,
     )
     with translate_errors(), lookup_connection() as database:
-        rows: pa.Table = database.execute(query).to_arrow_table()
+        rows: pa.Table = database.sql(query).to_arrow_table()
     at = rows.schema.get_field_index(COMMIT_TIMESTAMP)
     moments = rows.column(at).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
     return rows.set_column(at, COMMIT_TIMESTAMP, moments)
@@ -174,7 +174,10 @@ def select_changes(
 
 def records_changes(root: str, name: str, version: int) -> bool:
     """Return whether a version of a local table records its changes."""
-    return _is_recorded(replay_log(location(local_path(root), name), version).metadata)
+    try:
+        return _is_recorded(replay_log(location(local_path(root), name), version).metadata)
+    except FileNotFoundError as problem:
+        raise _missing_entry(name, version) from problem
 
 
 def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: bool) -> range:

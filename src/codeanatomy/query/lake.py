@@ -3,6 +3,7 @@
     lake = Lake.open("lake")                        # the newest published run; or as_of="2026-05-01T12:00Z"
     lake.callers("Session.send", depth=2).rows
     lake.find("get_*", limit=10).to_pandas()
+    lake.changes("repo_files_v1", since="20260501T12").rows
     lake = Lake.open("lake", spark=session)         # the same verbs, as DataFrames of that session
 
 Without a session no JVM is started, and an answer has at most `limit` rows and the total.
@@ -13,7 +14,7 @@ passes `record`, a function that receives the notes of each query (`query.record
     Lake.open("lake", record=print).callers("Session.send")
 
 Tests: `tests/unit/query/test_ask.py`, `tests/unit/query/test_recording.py`,
-`tests/spark/test_spark_lake.py`.
+`tests/unit/query/test_changes.py`, `tests/spark/test_spark_lake.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from codeanatomy.lake.recorded_queries import RecordedQuery
     from codeanatomy.query.diff.run_diff import RunDiff
+    from codeanatomy.query.diff.table_changes import ChangeCounts, TableChanges
     from codeanatomy.query.engines.ibis import IbisViews
     from codeanatomy.query.engines.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
@@ -228,6 +230,59 @@ class Lake(Verbs[Answer]):
         from codeanatomy.query.diff.run_diff import diff_runs
 
         return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
+
+    def changes(
+        self,
+        table: str,
+        since: str,
+        *,
+        until: str | None = None,
+        repo_id: str | None = None,
+        every_commit: bool = False,
+        limit: int = DEFAULT_LIMIT,
+        offset: int = 0,
+        allow_out_of_range: bool = False,
+    ) -> TableChanges:
+        """List the rows of a table that were inserted, removed or changed after a run or time.
+
+        The end is a run or time, or this snapshot. With `every_commit` all rows of the change feed are
+        listed, not their net effect. With `allow_out_of_range` there are no rows, instead of an error, if
+        nothing was published after the start.
+        """
+        from codeanatomy.query.diff.table_changes import table_changes
+
+        return table_changes(
+            self.snapshot.root,
+            table,
+            since,
+            until,
+            repo_id=repo_id,
+            every_commit=every_commit,
+            limit=limit,
+            offset=offset,
+            newest=self.snapshot,
+            allow_out_of_range=allow_out_of_range,
+        )
+
+    def change_counts(
+        self,
+        since: str,
+        *,
+        until: str | None = None,
+        repo_id: str | None = None,
+        allow_out_of_range: bool = False,
+    ) -> ChangeCounts:
+        """Count the rows that changed after a run or time, in every table with a change feed."""
+        from codeanatomy.query.diff.table_changes import change_counts
+
+        return change_counts(
+            self.snapshot.root,
+            since,
+            until,
+            repo_id=repo_id,
+            newest=self.snapshot,
+            allow_out_of_range=allow_out_of_range,
+        )
 
     def sql(self, text: str, *, limit: int = DEFAULT_LIMIT, seconds: float = 30.0) -> SqlAnswer:
         """Run one SELECT statement over the views of `codeanatomy.catalog.views`."""

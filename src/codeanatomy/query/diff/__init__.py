@@ -1,9 +1,12 @@
-"""Find changes: of definitions since a commit, of the graph between two runs.
+"""Find changes: of definitions since a commit, of the graph and of tables between two runs.
 
     changed_definitions    definitions that differ from a commit
     run_diff               nodes and edges that differ between two runs
     change_tables          the same as tables in DuckDB, with the contents of definitions
+    table_changes          rows of a table that differ between two runs, from its change feed
+    change_windows         windows of change feeds between two runs
     touched                maps changed lines to definitions
 
-Tests: `tests/unit/query/test_run_diff.py`, `tests/unit/query/test_changed_definitions.py`.
+Tests: `tests/unit/query/test_run_diff.py`, `tests/unit/query/test_changed_definitions.py`,
+`tests/unit/query/test_changes.py`.
 """

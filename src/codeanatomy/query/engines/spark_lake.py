@@ -4,14 +4,15 @@
     lake.callers("Session.send", depth=2).show()
     lake.nodes("CLASS").join(lake.edges("INHERITS"), ...)
     lake.sql("SELECT caller, count(*) FROM calls GROUP BY caller")
-    lake.register()                        # ["symbols", "calls", ...]: for %%sql cells and session.sql
+    lake.register()                        # views and functions for %%sql cells and session.sql
     vertices, edges = lake.graph(kind="CALL_GRAPH")     # GraphFrame(vertices, edges)
+    lake.changes("repo_files_v1", since="20260501T12")  # rows that changed after that run
 
 All of them read one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
 needed, and it has all of them unless a limit is given; but a verb first resolves its names, in a few small
 jobs. The settings of the session are not changed: see `query.engines.spark`.
 
-Tests: `tests/spark/test_spark_lake.py`.
+Tests: `tests/spark/test_spark_lake.py`, `tests/spark/test_changes.py`.
 """
 
 from __future__ import annotations
@@ -28,20 +29,31 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, view
+from codeanatomy.delta.store import Store
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.ask import resolve_request
+from codeanatomy.query.diff.change_windows import RunWindow, open_window
 from codeanatomy.query.engines.spark import SparkReader
+from codeanatomy.query.engines.spark_changes import (
+    commit_changes,
+    count_changes,
+    net_changes,
+    stream_changes,
+)
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Verbs
-from codeanatomy.query.sql.allowed import DIALECT
+from codeanatomy.query.sql.allowed import DIALECT, own_function
 from codeanatomy.query.sql.check import Checked, check, written
 from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.spark.jvm import cause_of
+from codeanatomy.sql_functions import FUNCTIONS, register_functions
 
 if TYPE_CHECKING:
     from codeanatomy.query.engines.ibis import IbisViews
 
+# Of the names of functions in statements that we generate.
+FUNCTION_PREFIX = "codeanatomy_"
 # Where Spark looks for a variable in the text of a statement.
 VARIABLE = "${"
 PREFIX = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,63})?")
@@ -63,10 +75,15 @@ class SparkLake(Verbs[DataFrame]):
         self.snapshot = snapshot
         self.spark = spark
         self.reader = SparkReader(snapshot, spark)
+        self._store = Store(spark, snapshot.root)
         self._views: dict[str, DataFrame] = {}
+        # Functions that statements have used.
+        self._functions: set[str] = set()
 
     def close(self) -> None:
-        """Drop the temporary views of this object from the session, except those of `register`."""
+        """Drop the temporary views and functions of this object, except those of `register`."""
+        while self._functions:
+            self.spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {FUNCTION_PREFIX}{self._functions.pop()}")
         self._views.clear()
         self.reader.close()
 
@@ -117,8 +134,9 @@ class SparkLake(Verbs[DataFrame]):
     def register(self, prefix: str = "") -> list[str]:
         """Register every view as a temporary view of the session, and return their names with the prefix.
 
-        Views of an earlier call, perhaps for another run, are replaced: they have the same columns. If the
-        session has another table or view of such a name, nothing is registered.
+        The functions of `codeanatomy.sql_functions` are registered with the same prefix. Views of an earlier
+        call, perhaps for another run, are replaced: they have the same columns. If the session has another
+        table, view or function of such a name, nothing is registered.
         """
         if not PREFIX.fullmatch(prefix):
             raise UsageError(f"prefix {prefix!r} is not valid in a view name", "use letters, digits and _")
@@ -129,6 +147,13 @@ class SparkLake(Verbs[DataFrame]):
                     f"the Spark session already has a table or view {name}",
                     "choose another prefix, or drop it",
                 )
+        for function in FUNCTIONS.values():
+            if self._has_other_function(f"{prefix}{function.name}", function.doc):
+                raise UsageError(
+                    f"the Spark session already has a function {prefix}{function.name}",
+                    "choose another prefix, or drop it",
+                )
+        register_functions(self.spark, prefix)
         for name, each in names.items():
             self.view(each.name).createOrReplaceTempView(name)
         return list(names)
@@ -147,6 +172,56 @@ class SparkLake(Verbs[DataFrame]):
         rows = self.reader.frame(result.query)
         return rows if limit is None else rows.limit(limit)
 
+    def changes(
+        self,
+        table: str,
+        since: str,
+        *,
+        until: str | None = None,
+        repo_id: str | None = None,
+        every_commit: bool = False,
+        allow_out_of_range: bool = False,
+    ) -> DataFrame:
+        """The rows of a table that were inserted, removed or changed after a run or time.
+
+        The end is a run or time, or this snapshot. With `every_commit` these are all rows of the change feed,
+        as Delta's `readChangeFeed` returns them. With `allow_out_of_range` there are no rows, instead of an
+        error, if nothing was published after the start.
+        """
+        window = self._window(since, until, allow_out_of_range=allow_out_of_range)
+        made = commit_changes if every_commit else net_changes
+        return made(self._store, window, table, repo_id)
+
+    def change_counts(
+        self,
+        since: str,
+        *,
+        until: str | None = None,
+        repo_id: str | None = None,
+        allow_out_of_range: bool = False,
+    ) -> DataFrame:
+        """The number of rows that changed after a run or time, in every table with a change feed."""
+        window = self._window(since, until, allow_out_of_range=allow_out_of_range)
+        return count_changes(self._store, window, repo_id)
+
+    def change_stream(self, table: str, since: str, *, repo_id: str | None = None) -> DataFrame:
+        """The rows of the change feed after a run or time as a stream, which goes on with later commits.
+
+        A stream reads commits when they are made, also those of a run that is not published yet; if it
+        fails, what they have changed is undone by later commits.
+        """
+        window = self._window(since, None, allow_out_of_range=True)
+        return stream_changes(self._store, window, table, repo_id)
+
+    def _window(self, since: str, until: str | None, *, allow_out_of_range: bool) -> RunWindow:
+        return open_window(
+            self.snapshot.root,
+            since,
+            until,
+            newest=self.snapshot,
+            allow_out_of_range=allow_out_of_range,
+        )
+
     def ibis(self) -> IbisViews:
         """The views as Ibis tables, in a session beside this one."""
         from codeanatomy.query.engines.ibis import spark_views
@@ -161,6 +236,7 @@ class SparkLake(Verbs[DataFrame]):
                 # Other sources are relations that the statement itself defines.
                 if isinstance(source, exp.Table):
                     source.set("this", exp.to_identifier(self._named(source.name)))
+        self._name_functions(tree)
         for each in list(tree.find_all(exp.Literal)):
             if each.is_string and VARIABLE in each.name:
                 each.replace(exp.cast(exp.HexString(this=each.name.encode().hex()), "STRING"))
@@ -171,8 +247,23 @@ class SparkLake(Verbs[DataFrame]):
             )
         return statement
 
+    def _name_functions(self, tree: exp.Expr) -> None:
+        """Register the functions of ours that a statement calls, under names that the session does not have."""
+        calls = [(each, own) for each in tree.find_all(exp.Anonymous) if (own := own_function(each))]
+        register_functions(self.spark, FUNCTION_PREFIX, {own.name for _, own in calls} - self._functions)
+        for call, own in calls:
+            call.set("this", f"{FUNCTION_PREFIX}{own.name}")
+            self._functions.add(own.name)
+
     def _named(self, name: str) -> str:
         return self.reader.named(f"view_{name}", lambda: self.view(name))
+
+    def _has_other_function(self, name: str, doc: str) -> bool:
+        """Return whether the session has a function of a name with another description."""
+        if not self.spark.catalog.functionExists(name):
+            return False
+        described = self.spark.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect()
+        return not any(doc in row[0] for row in described)
 
     def _columns(self, name: str) -> tuple[str, ...]:
         return tuple(self.spark.table(name).columns)

@@ -1,0 +1,210 @@
+"""List the rows of tables that were inserted, removed or changed between two runs.
+
+    codeanatomy changes --since 20260501T12 --lake lake                   # how many, by table and repository
+    codeanatomy changes repo_files_v1 --since 20260501T12 --lake lake     # which
+    codeanatomy changes relations_v1 --since 2026-05-01 --until latest --all-commits --lake lake
+
+No JVM is started. Tests: `tests/unit/query/test_changes.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from codeanatomy import catalog
+from codeanatomy.cli.main import AT_ONCE
+from codeanatomy.cli.options import (
+    AnswerFormat,
+    answer_format_option,
+    lake_option,
+    limit_option,
+    repo_option,
+)
+from codeanatomy.cli.printing import (
+    effective_format,
+    escape_unprintable,
+    print_error,
+    print_json,
+    print_rows,
+    row_count,
+)
+from codeanatomy.errors import CodeAnatomyError
+from codeanatomy.query.answers import DEFAULT_LIMIT
+
+if TYPE_CHECKING:
+    from codeanatomy.query.diff.table_changes import ChangeCounts, TableChanges
+
+COUNT_COLUMNS = ("table", "repo_id", "inserted", "removed", "changed")
+# Columns for people.
+CHANGE_COLUMNS = ("change", "key", "path", "line", "detail", "repo_id")
+COMMIT_COLUMNS = ("change", "version", "time", "key", "path", "line", "repo_id")
+# Characters of a value in `detail`.
+MAX_VALUE_CHARS = 24
+
+
+@click.command()
+@click.argument("table", required=False)
+@click.option(
+    "--since",
+    required=True,
+    metavar="RUN|TIME",
+    help="List what changed after this run (the first characters of its id), or after the newest run at a"
+    " time such as 2026-05-01T12:00Z; a time before the first run lists everything.",
+)
+@click.option("--until", metavar="RUN|TIME", help="Last run of the window; default: the newest.")
+@lake_option
+@repo_option
+@click.option(
+    "--all-commits",
+    is_flag=True,
+    help="List each row that a commit deleted or inserted, with the commit's version and time, instead of the"
+    " net effect.",
+)
+@click.option(
+    "--allow-out-of-range", is_flag=True, help="If nothing was published after --since, print no rows."
+)
+@limit_option(DEFAULT_LIMIT, "Rows to show.")
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Rows to skip.")
+@answer_format_option
+def changes(
+    table: str | None,
+    since: str,
+    until: str | None,
+    lake: str,
+    repo_id: str | None,
+    all_commits: bool,
+    allow_out_of_range: bool,
+    limit: int,
+    offset: int,
+    form: AnswerFormat | None,
+) -> str:
+    """List the rows of tables that were inserted, removed or changed between two runs.
+
+    TABLE is a table with a change feed (repo_files_v1, relations_v1, diagnostics_norm_v1 and others). Without
+    it the changed rows of each of them are counted, by repository.
+    """
+    from codeanatomy.query.diff.table_changes import change_counts, table_changes
+
+    chosen = effective_format(form)
+    try:
+        if table is None:
+            if all_commits:
+                raise click.UsageError("--all-commits needs a TABLE")
+            counts = change_counts(lake, since, until, repo_id=repo_id, allow_out_of_range=allow_out_of_range)
+        else:
+            page = table_changes(
+                lake,
+                table,
+                since,
+                until,
+                repo_id=repo_id,
+                every_commit=all_commits,
+                limit=limit,
+                offset=offset,
+                allow_out_of_range=allow_out_of_range,
+            )
+    except CodeAnatomyError as error:
+        print_error(error, form)
+        raise
+    if table is None:
+        _print_counts(counts, chosen)
+    else:
+        _print_changes(page, chosen)
+    return AT_ONCE
+
+
+def _print_counts(counts: ChangeCounts, form: AnswerFormat) -> None:
+    if form == "json":
+        print_json({"status": "ok", **msgspec.to_builtins(counts)})
+        return
+    print_rows(COUNT_COLUMNS, [msgspec.to_builtins(each) for each in counts.counts], form, every_column=True)
+    sums = ", ".join(
+        f"{sum(getattr(each, how) for each in counts.counts):,} {how}" for how in COUNT_COLUMNS[2:]
+    )
+    _print_note(f"{sums} in {len(counts.tables)} tables {_runs(counts)}", form)
+
+
+def _print_changes(page: TableChanges, form: AnswerFormat) -> None:
+    if form == "json":
+        print_json({"status": "ok", **msgspec.to_builtins(page)})
+        return
+    if form == "jsonl":
+        print_rows(page.columns, page.rows, form)
+    elif form == "csv":
+        rows = [{name: _csv_cell(value) for name, value in row.items()} for row in page.rows]
+        print_rows(page.columns, rows, form)
+    elif "change" in page.columns:
+        print_rows(CHANGE_COLUMNS, list(_net_lines(page)), form)
+    else:
+        print_rows(COMMIT_COLUMNS, list(_commit_lines(page)), form)
+    cut = f", {page.cut:,} not shown ({page.more})" if page.cut else ""
+    versions = (
+        f"versions {page.first_version} to {page.last_version} of {page.table}"
+        if page.first_version <= page.last_version
+        else f"{page.table} was not written"
+    )
+    _print_note(f"{row_count(page.total)} {_runs(page)}: {versions}{cut}", form)
+
+
+def _net_lines(page: TableChanges) -> Iterator[dict[str, Any]]:
+    """Yield the cells that people read of each change."""
+    for row in page.rows:
+        differing = row["was"] or {}
+        detail = ", ".join(f"{name}: {_text(was)} -> {_text(row[name])}" for name, was in differing.items())
+        yield {**_place_and_key(page, row), "change": row["change"], "detail": detail or None}
+
+
+def _commit_lines(page: TableChanges) -> Iterator[dict[str, Any]]:
+    """Yield the cells that people read of each row of the feed."""
+    for row in page.rows:
+        yield {
+            **_place_and_key(page, row),
+            "change": row["_change_type"],
+            "version": row["_commit_version"],
+            "time": _time(row["_commit_timestamp"]),
+        }
+
+
+def _place_and_key(page: TableChanges, row: Mapping[str, Any]) -> dict[str, Any]:
+    from codeanatomy.query.diff.table_changes import line_of
+
+    keys = (row[name] for name in catalog.table(page.table).primary_key if name != "path")
+    return {
+        "key": " ".join(str(each) for each in keys if each is not None),
+        "path": row.get("path"),
+        "line": line_of(row),
+        "repo_id": row.get("repo_id"),
+    }
+
+
+def _csv_cell(value: object) -> object:
+    """Return a value as text that a program can read back."""
+    if isinstance(value, datetime):
+        return _time(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict | list) else value
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= MAX_VALUE_CHARS else f"{text[:MAX_VALUE_CHARS]}..."
+
+
+def _time(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+
+
+def _runs(page: ChangeCounts | TableChanges) -> str:
+    return f"from {f'run {page.run_a}' if page.run_a else 'the beginning'} to run {page.run_b}"
+
+
+def _print_note(text: str, form: AnswerFormat) -> None:
+    """Print a line about the rows: below them in Markdown, which is made to be sent on, else on stderr."""
+    if form == "markdown":
+        click.echo(f"\n- {escape_unprintable(text)}")
+    else:
+        click.echo(escape_unprintable(text), err=True)
