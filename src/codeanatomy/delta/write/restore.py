@@ -5,8 +5,12 @@
     restore_with_fallback("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)    # with Spark if needed
 
 A restore is a commit of its own, so the undone versions stay in the history. Rows deleted by a deletion
-vector come back too, since the log of the earlier version has the file without it. Tests:
-`tests/unit/delta/test_restore.py`, `tests/spark/test_restore.py`.
+vector come back too, since the log of the earlier version has the file without it. If the earlier version has
+deletion vectors and the table has lost that feature (`codeanatomy maintain --readers all`), a commit before
+enables it again.
+
+Tests: `tests/unit/delta/test_restore.py`, `tests/unit/maintain/test_readers.py`,
+`tests/spark/test_restore.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from collections.abc import Callable
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
+from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import quote_identifier
 from codeanatomy.delta.log.deletion_vectors import vector_path
@@ -24,6 +29,7 @@ from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.light import location, one_line
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import deltalake_options, is_local
+from codeanatomy.delta.write.table_features import enable_vectors
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.session import clone_session
@@ -65,8 +71,13 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
         if version is None:
             table.delete(commit_properties=properties)
         else:
-            if VECTORS_FEATURE in (table.protocol().reader_features or ()) and is_local(root):
-                _require_vectors(location(local_path(root), name), version)
+            if is_local(root) and _has_vectors(DeltaTable(place, version=version)):
+                folder = location(local_path(root), name)
+                _require_vectors(folder, version)
+                if not _has_vectors(table):
+                    # deltalake does not raise the protocol.
+                    enable_vectors(catalog.table(name), folder, commit)
+                    table.update_incremental()
             table.restore(version, commit_properties=properties)
         return int(table.version())
     except (DeltaError, OSError) as problem:
@@ -82,6 +93,10 @@ def _require_vectors(place: str, version: int) -> None:
         file = vector_path(place, vector)
         if file is not None and not file.is_file():
             raise FileNotFoundError(f"{file} is gone")
+
+
+def _has_vectors(table: DeltaTable) -> bool:
+    return VECTORS_FEATURE in (table.protocol().reader_features or ())
 
 
 def _failed(root: str, name: str, version: int | None, why: str) -> StorageFailure:
