@@ -21,11 +21,12 @@
     definitions    list the definitions of a file, with their qualified paths
     errors         exceptions and exit codes
     file_ids       make the ids of the nodes of one file
-    ids            hash text and keys
+    ids            make ids of hashed keys
     logs           write log records to stderr
     node_ids       make ids of definition keys, names and numbers
     progress       print the progress of a command
-    spans          compare and convert byte spans
+    spans          convert columns of other tools to byte offsets
+    sql_functions  declare the functions of our own in SQL
     syntax_tree    read CPython's syntax tree back from its table
     tracing        export OpenTelemetry spans
 

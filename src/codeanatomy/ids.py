@@ -1,10 +1,10 @@
-"""Compute content-derived hashes and ids that have the same value in Python and in Spark.
+"""Compute ids from hashes of content.
 
-Ids of the graph are made of names (`codeanatomy.node_ids`); here are the hashes that definition keys, SCIP
+Ids of the graph are made of names (`codeanatomy.node_ids`); here is the hash that definition keys, SCIP
 indexes and long type texts have.
 
-Every hash is SHA-256 of the UTF-8 text, cut short. It is not the fastest choice, but analysed code is
-hostile input: it must not be possible to craft two symbols that share an id, and Spark has `sha2` natively.
+The hash is SHA-256 of the UTF-8 text, cut short. It is not the fastest choice, but analysed code is hostile
+input: it must not be possible to craft two symbols that share an id, and SQL engines have it natively.
 
 An id is `prefix:` and 128 bits in base64url. The hashed bytes are an injective framing of prefix and parts:
 each one as `<byte length>:<text>`, a null part as `~`. So null differs from every text, and no separator
@@ -17,16 +17,11 @@ b'3:def3:a:b1:7~'
 >>> stable_id("def", "a", "b") == stable_id("def", "a:b")
 False
 
-The rule for null is the same in all three forms (here, `Column` helpers, SQL): a null *part* is a value, a
-null *prefix* or a null hash input gives null. Integers are their decimal text and booleans `true`/`false`,
-as Spark casts them, so `7` and `"7"` are the same part. Floats have no text that both sides agree on and
-raise TypeError here; Spark cannot reject them, so never pass one there.
+A null *part* is a value, a null *prefix* gives null. Integers are their decimal text and booleans
+`true`/`false`, as SQL casts them, so `7` and `"7"` are the same part. Floats have no text that engines agree
+on and raise TypeError. A lone surrogate is encoded as its three bytes, so that hashing never raises.
 
-A lone surrogate is encoded as its three bytes, so that hashing never raises. Text that Spark receives from
-Python has U+FFFD in its place: make the ids of such text on one side only.
-
-The Spark forms are in `codeanatomy.spark.functions`. Tests: `tests/unit/test_ids.py` (golden values),
-`tests/spark/test_functions.py` (agreement).
+Tests: `tests/unit/test_ids.py` (golden values).
 """
 
 from __future__ import annotations
@@ -41,50 +36,6 @@ ID_BYTES = 16
 # Length of those bytes in base64, without padding.
 ID_CHARS = 22
 URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_TOP_BIT_CLEARED = (1 << 63) - 1
-
-
-@overload
-def stable_hash64(value: str) -> int: ...
-@overload
-def stable_hash64(value: None) -> None: ...
-def stable_hash64(value: str | None) -> int | None:
-    """Return the first 8 bytes of the hash as a non-negative bigint: 63 bits, for buckets, not for identity.
-
-    >>> stable_hash64("")
-    7183457195969485844
-    """
-    if value is None:
-        return None
-    return int.from_bytes(_digest(_utf8(value))[:8], "big") & _TOP_BIT_CLEARED
-
-
-@overload
-def stable_hash128(value: str) -> str: ...
-@overload
-def stable_hash128(value: None) -> None: ...
-def stable_hash128(value: str | None) -> str | None:
-    """Return the first 16 bytes of the hash as 32 lower-case hex characters.
-
-    >>> stable_hash128("")
-    'e3b0c44298fc1c149afbf4c8996fb924'
-    """
-    return None if value is None else _digest(_utf8(value))[:16].hex()
-
-
-@overload
-def prefixed_hash64(prefix: str, value: str) -> str: ...
-@overload
-def prefixed_hash64(prefix: str | None, value: str | None) -> str | None: ...
-def prefixed_hash64(prefix: str | None, value: str | None) -> str | None:
-    """Return `prefix:` and the decimal `stable_hash64` of the value; None if either is None.
-
-    >>> prefixed_hash64("bucket", "")
-    'bucket:7183457195969485844'
-    """
-    if prefix is None or value is None:
-        return None
-    return f"{prefix}:{stable_hash64(value)}"
 
 
 @overload
@@ -126,11 +77,3 @@ def _text(part: str | int | bool) -> str:
         # Not str(): an IntEnum may print its name instead of its value.
         return int.__repr__(part)
     raise TypeError(f"parts of an id must be str, int, bool or None, got {type(part).__name__}")
-
-
-def _utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _digest(raw: bytes) -> bytes:
-    return sha256(raw).digest()

@@ -21,7 +21,7 @@ have a number. All other ids are text that is put together from a key:
 
 So an edit inside of a definition changes no id outside of it, and moving a definition in its file changes no
 id at all. Ids are compared and sorted as text: numbers have a fixed width. `;` separates the ends of an edge
-and is written as `%3B` within names. The Spark forms are in `codeanatomy.spark.functions`.
+and is written as `%3B` within names. The forms in SQL are in `codeanatomy.sql_functions`.
 
 Tests: `tests/unit/test_node_ids.py`.
 """

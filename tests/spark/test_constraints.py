@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.checks import find_violation, join_on, rules_for, with_semantic_type
+from codeanatomy.delta.write.checks import find_violation, rules_for, with_semantic_type
 from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from support.item_table import ITEMS, frame, item, with_policy
@@ -106,15 +106,6 @@ def test_meaning_can_be_said_explicitly(make_store: MakeStore, spark: SparkSessi
     )
     with pytest.raises(ConstraintViolation, match="file_id_is_FileId"):
         append(store, "items", said, Commit("r2"))
-
-
-def test_columns_of_different_meaning_are_not_joined(make_store: MakeStore, spark: SparkSession) -> None:
-    store = make_store(ITEMS)
-    append(store, "items", frame(spark, item(1)), Commit("r1"))
-    left, right = scan(store, "items").rows, scan(store, "items").rows
-    assert left.join(right, join_on(left, right, {"item_id": "item_id", "kind": "kind"})).count() == 1
-    with pytest.raises(SemanticTypeError, match="never equal"):
-        join_on(left, right, {"bstart": "item_id"})
 
 
 def test_a_refused_commit_does_not_evolve_the_table(make_store: MakeStore, spark: SparkSession) -> None:

@@ -23,7 +23,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, replace_by_owner
-from codeanatomy.spark.functions import definition_key, node_id, stable_id
+from codeanatomy.sql_functions import register_functions
 from support.item_table import ITEMS, file_id, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
@@ -131,10 +131,13 @@ def test_other_writer_properties_reach_the_footer(make_store: MakeStore, spark: 
 def test_files_reach_their_size_and_do_not_overlap(make_store: MakeStore, spark: SparkSession) -> None:
     target = 2 * MB
     store = make_store(with_policy(target_file_size=target, partition_by=()))
+    register_functions(spark)
     rows = spark.range(400_000).select(
-        stable_id("item", F.col("id")).alias("item_id"),
+        F.concat(F.lit("item:"), F.substring(F.sha2(F.col("id").cast("string"), 256), 1, 22)).alias(
+            "item_id"
+        ),
         F.lit("K").alias("kind"),
-        node_id("FILE", definition_key(F.lit("r"), F.col("id") % 4000)).alias("file_id"),
+        F.expr("node_id('FILE', definition_key('r', string(id % 4000)))").alias("file_id"),
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )

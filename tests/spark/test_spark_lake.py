@@ -364,6 +364,27 @@ def test_views_are_registered_for_statements_of_the_user(lake: SparkLake, sessio
         session.catalog.dropTempView(name)
 
 
+def test_functions_of_our_own_are_called_in_statements_and_registered(
+    lake: SparkLake, session: SparkSession, ask_lake: Path
+) -> None:
+    made = "node_id('CLASS', definition_key(repo_id, path, 'Cart'))"
+    text = f"SELECT name, symbol_id, span_len(1, 4) AS n FROM symbols WHERE symbol_id = {made}"
+    light = Lake.open(str(ask_lake)).sql(text).rows
+    assert [row.asDict() for row in lake.sql(text).collect()] == [*light] != []
+    assert not session.catalog.functionExists("node_id")
+    names = lake.register("own_")
+    assert lake.register("own_") == names
+    by_hand = text.replace("FROM symbols", "FROM own_symbols")
+    for name in ("node_id", "definition_key", "span_len"):
+        by_hand = by_hand.replace(f"{name}(", f"own_{name}(")
+    assert [row.asDict() for row in session.sql(by_hand).collect()] == [*light]
+    session.sql("CREATE TEMPORARY FUNCTION other_edge_id(a INT) RETURNS INT RETURN a")
+    with pytest.raises(UsageError, match="other_edge_id"):
+        lake.register("other_")
+    for name in names:
+        session.catalog.dropTempView(name)
+
+
 def test_what_the_user_has_is_not_replaced(session: SparkSession, lake: SparkLake) -> None:
     session.range(1).createTempView("ours_calls")
     before = tables_of(session)

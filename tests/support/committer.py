@@ -23,7 +23,6 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
-from codeanatomy.spark import functions
 from codeanatomy.spark.session import open_session
 from support.item_table import frame, item, with_policy
 
@@ -34,9 +33,11 @@ SLOW_ROWS = 300_000
 def many(spark: SparkSession) -> DataFrame:
     """Return so many rows that writing them takes a while; always the same ones."""
     return spark.range(SLOW_ROWS).select(
-        functions.stable_id("item", F.col("id")).alias("item_id"),
+        F.concat(F.lit("item:"), F.sha2(F.col("id").cast("string"), 256)).alias("item_id"),
         F.lit("K").alias("kind"),
-        functions.node_id("FILE", functions.definition_key(F.lit("r"), F.col("id"))).alias("file_id"),
+        F.concat(F.lit("file:"), F.substring(F.sha2(F.col("id").cast("string"), 256), 1, 16)).alias(
+            "file_id"
+        ),
         F.col("id").alias("bstart"),
         (F.col("id") + 1).alias("bend"),
     )

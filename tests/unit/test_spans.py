@@ -1,11 +1,8 @@
-"""Spans, positions and the score against slow definitions of what they mean."""
+"""Positions against slow definitions of what they mean."""
 
 from __future__ import annotations
 
 import doctest
-from collections.abc import Callable
-from itertools import pairwise, product
-from math import inf, nan
 
 import pytest
 from hypothesis import given
@@ -15,15 +12,10 @@ from codeanatomy import spans
 from codeanatomy.spans import (
     PositionEncoding,
     col_to_byte,
-    cpg_score,
     position_encoding_norm,
-    span_contains,
-    span_len,
-    span_overlaps,
 )
 
 ENCODINGS: tuple[PositionEncoding, ...] = ("utf8", "utf16", "utf32")
-SMALL = range(-1, 5)
 NASTY = "ab\r\n\tée\u0301\uffff😀\U0010ffff\ud83d\ude00"
 lines = st.text(alphabet=st.one_of(st.sampled_from(NASTY), st.characters()))
 
@@ -81,56 +73,6 @@ UNKNOWN = ("", "0", "01", "1.0", "-1", "_2", "utf", "utf7", " utf8", "utf8\n", "
 @pytest.mark.parametrize("encoding", [*UNKNOWN, "UnspecifiedPositionEncoding", None, 0, 4, -1, True])
 def test_an_unknown_encoding_is_never_guessed(encoding: str | int | None) -> None:
     assert position_encoding_norm(encoding) is None
-
-
-def bytes_of(start: int, end: int) -> set[int]:
-    return set(range(start, end))
-
-
-@pytest.mark.parametrize("outer", list(product(SMALL, SMALL)))
-def test_spans_are_sets_of_bytes(outer: tuple[int, int]) -> None:
-    for inner in product(SMALL, SMALL):
-        valid = all(0 <= start <= end for start, end in (outer, inner))
-        shared = bytes_of(*outer) & bytes_of(*inner)
-        within = outer[0] <= inner[0] and inner[1] <= outer[1]
-        assert span_overlaps(*outer, *inner) == (valid and shared != set())
-        assert span_overlaps(*inner, *outer) == span_overlaps(*outer, *inner)
-        assert span_contains(*outer, *inner) == (valid and within)
-        if valid and bytes_of(*inner):
-            assert span_contains(*outer, *inner) == (bytes_of(*inner) <= bytes_of(*outer))
-
-
-def test_span_len() -> None:
-    for start, end in product(SMALL, SMALL):
-        assert span_len(start, end) == (len(bytes_of(start, end)) if 0 <= start <= end else None)
-
-
-@pytest.mark.parametrize("function", [span_contains, span_overlaps])
-@pytest.mark.parametrize("missing", range(4))
-def test_any_null_is_null(function: Callable[..., bool | None], missing: int) -> None:
-    for bounds in product((0, 3, 9), repeat=4):
-        assert function(*(None if i == missing else bound for i, bound in enumerate(bounds))) is None
-    assert span_len(None, 1) is None
-    assert span_len(1, None) is None
-
-
-def test_the_score_ranks_by_confidence_then_by_length() -> None:
-    lengths = (0, 1, 2, 10, 1_000, 999_999, 1_000_000, 10**12, None)
-    ranked = [cpg_score(confidence, length) for confidence in (1.0, 0.9, 0.7, 0.5, 0.3) for length in lengths]
-    assert all(better > worse for better, worse in pairwise(ranked))  # type: ignore[operator]
-
-
-@given(st.floats(0, 1), st.integers(0, 10**6))
-def test_one_more_byte_lowers_the_score(confidence: float, length: int) -> None:
-    assert cpg_score(confidence, length) > cpg_score(confidence, length + 1)  # type: ignore[operator]
-
-
-def test_the_score_at_its_borders() -> None:
-    assert cpg_score(None, 1) is None
-    assert cpg_score(nan, 1) is None
-    assert cpg_score(inf, None) == cpg_score(1.0, None) == 1.0
-    assert cpg_score(-inf, None) == cpg_score(-1.0, -5) == 0.0
-    assert cpg_score(0.5, -1) == cpg_score(0.5, None) == 0.5
 
 
 def test_the_examples_in_the_docstrings() -> None:

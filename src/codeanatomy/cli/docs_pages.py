@@ -228,7 +228,7 @@ def functions_page() -> str:
     parts = [
         NOTE,
         "# SQL functions\n",
-        "Functions of our own in `codeanatomy sql` and `Lake.sql`, on both engines, with arguments in order. "
+        "`codeanatomy sql` and `Lake.sql` have them on both engines, with arguments in order.",
         "`Lake.register()` makes them known to your Spark session, where arguments may be named.\n",
     ]
     parts += ["| function | returns | |", "|---|---|---|"]

@@ -1,7 +1,6 @@
 """Start Spark sessions, and read metrics and plans from Spark's JVM.
 
     class_archive   build the JVM class-data archive, which shortens the start
-    functions       SQL functions and `Column` helpers of the domain
     jars            fetch, verify and cache the jars that Delta needs
     java            find and check the Java runtime
     jvm             errors, boxed numbers and SQL literals between Python and the JVM

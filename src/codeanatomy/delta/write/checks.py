@@ -55,25 +55,6 @@ def with_semantic_type(column: str, semantic_type: str) -> SparkColumn:
     return F.col(column).alias(column, metadata={"semantic_type": semantic_type})
 
 
-def join_on(left: DataFrame, right: DataFrame, keys: Mapping[str, str]) -> SparkColumn:
-    """Build a join condition on pairs of columns; raise SemanticTypeError if their types are unrelated."""
-    condition = F.lit(True)
-    for left_key, right_key in keys.items():
-        left_type = left.schema[left_key].metadata.get("semantic_type")
-        right_type = right.schema[right_key].metadata.get("semantic_type")
-        if (
-            left_type
-            and right_type
-            and not (assignable(left_type, right_type) or assignable(right_type, left_type))
-        ):
-            raise SemanticTypeError(
-                f"{left_key} holds {left_type} and {right_key} holds {right_type}: they are never equal",
-                "join columns of the same semantic type",
-            )
-        condition = condition & (left[left_key] == right[right_key])
-    return condition
-
-
 def rules_for(table: Table, properties: Mapping[str, str]) -> dict[str, str]:
     """Return the conditions that every row of the table must satisfy, by name."""
     rules = {

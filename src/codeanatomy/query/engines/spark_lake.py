@@ -248,7 +248,7 @@ class SparkLake(Verbs[DataFrame]):
         return statement
 
     def _name_functions(self, tree: exp.Expr) -> None:
-        """Register the functions of ours that a statement calls, under names that the session does not have."""
+        """Register the functions of our own that a statement calls, under names of our own."""
         calls = [(each, own) for each in tree.find_all(exp.Anonymous) if (own := own_function(each))]
         register_functions(self.spark, FUNCTION_PREFIX, {own.name for _, own in calls} - self._functions)
         for call, own in calls:

@@ -10,6 +10,8 @@ Left out on purpose: what reads files, the environment or the time (`input_file_
 what runs code (`reflect`, `java_method`, TRANSFORM), what makes rows (`explode`, `range`), chance (`rand`,
 `any_value`, TABLESAMPLE), what makes texts of any size (`repeat`, `lpad`), and what the engines do not agree
 about: `levenshtein` counts characters or bytes, a DECIMAL has more digits after a division or fewer.
+
+Functions of our own (`codeanatomy.sql_functions`) are called with arguments in order.
 Tests: `tests/unit/query/test_sql.py`.
 """
 
@@ -19,7 +21,12 @@ from functools import cache
 
 from sqlglot import exp, parse_one
 
+from codeanatomy import sql_functions
+from codeanatomy.sql_functions import SqlFunction
+
 DIALECT = "spark"
+# Calls of our own functions inside of each other: each is written out where it is used.
+MAX_NESTED = 3
 
 # Parts of a statement.
 PARTS: frozenset[type[exp.Expr]] = frozenset(
@@ -196,6 +203,13 @@ TYPES: frozenset[exp.DType] = frozenset(
         exp.DType.BOOLEAN,
     }
 )
+
+
+def own_function(node: exp.Expr) -> SqlFunction | None:
+    """Return the function of our own that a part calls."""
+    if not isinstance(node, exp.Anonymous) or not isinstance(node.this, str):
+        return None
+    return sql_functions.FUNCTIONS.get(node.this.lower())
 
 
 @cache

@@ -43,6 +43,7 @@ from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import Checked, check
 from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.query.sql.pruning import view_queries
+from codeanatomy.sql_functions import macros
 
 __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 
@@ -78,6 +79,7 @@ def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
     database = connect(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
     # Paths are given to it as patterns that match themselves.
     folders = (root, PATTERN.sub(r"[\g<0>]", root))
+    database.execute(macros())
     database.execute(f"SET allowed_directories = [{', '.join(map(sql_literal, folders))}]")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")

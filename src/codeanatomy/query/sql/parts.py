@@ -12,9 +12,20 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from codeanatomy.query.sql.allowed import DIALECT, FUNCTIONS, PARTS, TYPES, arguments_of, function_arguments
+from codeanatomy import sql_functions
+from codeanatomy.query.sql.allowed import (
+    DIALECT,
+    FUNCTIONS,
+    MAX_NESTED,
+    PARTS,
+    TYPES,
+    arguments_of,
+    function_arguments,
+    own_function,
+)
 from codeanatomy.query.sql.diagnostics import Diagnostics, closest
 from codeanatomy.query.sql.duck_rewrites import replacement
+from codeanatomy.sql_functions import SqlFunction
 
 LARGEST = 2**63 - 1
 
@@ -55,12 +66,27 @@ def _check_part(node: exp.Expr, problems: Diagnostics) -> None:
 
 def _check_function(node: exp.Expr, problems: Diagnostics) -> None:
     """Report an allowed function with arguments that are not allowed."""
-    if not arguments_of(node) <= function_arguments()[type(node)]:
+    own = own_function(node)
+    if own is not None:
+        _check_own_function(own, node, problems)
+    elif not arguments_of(node) <= function_arguments()[type(node)]:
         name = typed_name(node, problems.text)
         hint = f"as in {FUNCTIONS[name]}" if name in FUNCTIONS else None
         problems.add("function", f"{name!r} is not supported with these arguments", node, hint)
     elif isinstance(node, exp.RegexpReplace):
         _check_replacement(node.args["replacement"], problems)
+
+
+def _check_own_function(function: SqlFunction, node: exp.Expr, problems: Diagnostics) -> None:
+    if len(node.expressions) not in function.arities:
+        message = f"{function.name!r} is not supported with {len(node.expressions)} arguments"
+        problems.add("function", message, node, f"as in {function.example}")
+    nested, parent = 1, node.parent
+    while parent is not None and nested <= MAX_NESTED:
+        nested += own_function(parent) is not None
+        parent = parent.parent
+    if nested > MAX_NESTED:
+        problems.add("size", f"{function.name!r} is nested too deeply", node, "compute the inner ids by WITH")
 
 
 def _check_replacement(wanted: exp.Expr, problems: Diagnostics) -> None:
@@ -77,7 +103,7 @@ def _check_replacement(wanted: exp.Expr, problems: Diagnostics) -> None:
 
 
 def _allowed(node: exp.Expr) -> bool:
-    return type(node) in PARTS or type(node) in function_arguments()
+    return type(node) in PARTS or type(node) in function_arguments() or own_function(node) is not None
 
 
 def _refuse_part(node: exp.Expr, problems: Diagnostics) -> None:
@@ -85,7 +111,8 @@ def _refuse_part(node: exp.Expr, problems: Diagnostics) -> None:
         problems.add("table", f"{node.sql(DIALECT)[:60]} is not a view", node, "name a view, such as calls")
     elif isinstance(node, exp.Func):
         name = typed_name(node, problems.text)
-        hint = closest(name, FUNCTIONS) or f"there are {', '.join(FUNCTIONS)}"
+        known = (*FUNCTIONS, *sql_functions.FUNCTIONS)
+        hint = closest(name, known) or f"there are {', '.join(known)}"
         problems.add("function", f"the function {name[:60]!r} is not supported", node, hint)
     elif isinstance(node, exp.HexString):
         problems.add(

@@ -19,8 +19,9 @@ from sqlglot import Schema, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator, annotate_types
 
-from codeanatomy.query.sql.allowed import DIALECT
+from codeanatomy.query.sql.allowed import DIALECT, own_function
 from codeanatomy.query.sql.diagnostics import Diagnostics, span
+from codeanatomy.sql_functions import SqlFunction
 
 Family = Literal["number", "text", "boolean"]
 
@@ -69,12 +70,20 @@ def annotated(tree: exp.Query, schema: Schema) -> exp.Query:
         exp.ArgMin: {"annotator": _as_its_value},
         exp.ArgMax: {"annotator": _as_its_value},
         exp.ArrayUniqueAgg: {"returns": exp.DType.ARRAY},
+        exp.Anonymous: {"annotator": _as_declared},
     }
     return annotate_types(tree, schema=schema, expression_metadata=known, dialect=DIALECT)
 
 
 def _as_its_value(_: TypeAnnotator, function: exp.Expr) -> exp.Expr:
     function.type = function.this.type
+    return function
+
+
+def _as_declared(_: TypeAnnotator, function: exp.Expr) -> exp.Expr:
+    own = own_function(function)
+    if own is not None:
+        function.type = exp.DataType.build(own.returns, dialect=DIALECT)
     return function
 
 
@@ -86,7 +95,11 @@ def check_types(root: exp.Expr, problems: Diagnostics) -> None:
         for values in (*compared(node), *_chosen(node)):
             _alike(problems, node, values)
         if isinstance(node, exp.IntDiv):
-            _need_whole(problems, node)
+            _need_whole(problems, "DIV", (node.this, node.expression), "use / and floor")
+        own = own_function(node)
+        if own is not None:
+            numbers = [value for value, kind in _arguments(own, node) if kind == "BIGINT"]
+            _need_whole(problems, own.name, numbers, "write CAST(... AS BIGINT)")
 
 
 def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
@@ -106,6 +119,16 @@ def _needs(node: exp.Expr) -> Iterator[tuple[str, Family, Iterable[exp.Expr]]]:
         yield node.key, "number", (node.this,)
     elif kind in OF_TEXTS:
         yield node.key, "text", (node.this,)
+    own = own_function(node)
+    if own is not None:
+        for value, declared in _arguments(own, node):
+            yield own.name, "text" if declared == "STRING" else "number", (value,)
+
+
+def _arguments(function: SqlFunction, call: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    """Yield the arguments of a function of our own, each with the type of its parameter."""
+    for value, (_, kind) in zip(call.expressions, function.parameters, strict=False):
+        yield value, kind
 
 
 def compared(node: exp.Expr) -> Iterator[tuple[exp.Expr, ...]]:
@@ -179,11 +202,11 @@ def _alike(problems: Diagnostics, node: exp.Expr, values: tuple[exp.Expr, ...]) 
             return
 
 
-def _need_whole(problems: Diagnostics, division: exp.IntDiv) -> None:
-    for value in (division.this, division.expression):
+def _need_whole(problems: Diagnostics, what: str, values: Iterable[exp.Expr], hint: str) -> None:
+    for value in values:
         if value.type is not None and value.type.this in exp.DataType.FLOAT_TYPES:
             shown = _shown(problems, value)
-            problems.add("type", f"DIV needs whole numbers, {shown} has a fraction", value, "use / and floor")
+            problems.add("type", f"{what} needs whole numbers, {shown} has a fraction", value, hint)
 
 
 def _shown(problems: Diagnostics, value: exp.Expr) -> str:
