@@ -17,7 +17,7 @@ Tests: `tests/unit/query/test_changes.py`.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
@@ -104,10 +104,11 @@ def require_feed(window: RunWindow, name: str) -> Table:
         raise UnknownName("table with a change feed", name, known)
     if name in known or _is_enabled(window.after, name):
         return catalog.table(name)
+    features = json.encode((*catalog.table(name).write.enable_features, "change_data_feed")).decode()
     raise UsageError(
         f"{name} records no change feed",
-        f"use one of {', '.join(known)}, or build it with the setting"
-        f' tables.{name}.write.enable_features = ["change_data_feed"]',
+        f"use one of {', '.join(known)}, "
+        f"or build it with the setting tables.{name}.write.enable_features = {features}",
     )
 
 
