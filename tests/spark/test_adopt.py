@@ -168,7 +168,7 @@ def test_properties_come_with_the_commit(store: Store) -> None:
     entry = Path(store.location(TABLE.name), "_delta_log", f"{done.version:020}.json")
     actions = [json.decode(line) for line in entry.read_bytes().splitlines()]
     (told,) = [each["metaData"]["configuration"] for each in actions if "metaData" in each]
-    assert told == {**after.properties, "delta.enableDeletionVectors": "true"}
+    assert told == after.properties
     assert held(store) == {"a": 1, "b": 2, "c": 1}
 
 

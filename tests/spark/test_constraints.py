@@ -110,7 +110,7 @@ def test_meaning_can_be_said_explicitly(make_store: MakeStore, spark: SparkSessi
 
 def test_a_refused_commit_does_not_evolve_the_table(make_store: MakeStore, spark: SparkSession) -> None:
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
-    asking = make_store(with_policy(enable_features=("deletion_vectors",)))
+    asking = make_store(with_policy(enable_features=("change_data_feed",)))
     with pytest.raises(ConstraintViolation):
         append(asking, "items", frame(spark, item(2, bstart=9, bend=2)), Commit("r2"))
     found = asking.log("items").snapshot()

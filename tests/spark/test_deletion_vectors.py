@@ -8,13 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.replay import Add, read_actions, replay_log
-from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.restore import restore_table
@@ -78,28 +76,23 @@ def test_rows_without_an_owner(store: Store, nodes: Lake) -> None:
     assert not nodes.swap(shared_repos=["b", "c"]).committed
 
 
-def test_the_protocol_is_asked_for_with_the_first_vector(store: Store, nodes: Lake) -> None:
+def test_the_protocol_is_that_of_the_first_version(store: Store, nodes: Lake) -> None:
     filled(nodes)
-    before = table_facts(nodes.tables.root, NODES.name, 0)
-    assert (before.min_reader_version, before.min_writer_version, before.features) == (1, 2, ())
-    # Whole files come and go without it.
-    nodes.swap(*nodes_of(30, 2), owners=[owner(30)])
-    nodes.swap(*nodes_of(30, 1), owners=[owner(30)])
-    after = table_facts(nodes.tables.root, NODES.name, 2)
-    assert after == structs.replace(before, rows=202, files=after.files, size_bytes=after.size_bytes)
-    nodes.swap(owners=[owner(1)])
     info = store.log(NODES.name).snapshot()
     assert (info.min_reader_version, info.min_writer_version) == (3, 7)
     assert info.reader_features == ("deletionVectors",)
     assert info.writer_features == ("appendOnly", "deletionVectors", "invariants")
     assert info.properties["delta.enableDeletionVectors"] == "true"
-    older = store.log(NODES.name).snapshot(2)
-    assert info.properties == {**older.properties, "delta.enableDeletionVectors": "true"}
-    assert info.schema_json == older.schema_json
     assert entries.has_simple_protocol(info)
-    # Once: later vectors say nothing more of it.
-    nodes.swap(owners=[owner(2)])
-    assert not any(action.protocol or action.meta_data for action in read_actions(nodes.location, 4))
+    nodes.swap(*nodes_of(30, 2), owners=[owner(30)])
+    nodes.swap(owners=[owner(1)])
+    assert nodes.vectors()
+    after = store.log(NODES.name).snapshot()
+    assert (after.properties, after.schema_json) == (info.properties, info.schema_json)
+    for version in (1, 2):
+        assert not any(
+            action.protocol or action.meta_data for action in read_actions(nodes.location, version)
+        )
 
 
 @pytest.mark.system

@@ -40,6 +40,10 @@ def test_each_feature_is_switched_on_by_policy(
     asking = make_store(with_policy(enable_features=(name,)))
     info = evolve(asking, asking.table("items"))
     feature = FEATURES[name]
+    if existing and name == "deletion_vectors":
+        # A commit never changes which readers open a table.
+        assert (info.version, info.reader_features) == (0, ())
+        return
     assert info.properties[feature.property] == feature.value
     if feature.legacy is None:
         assert feature.delta_name in info.writer_features
