@@ -6,5 +6,5 @@
     report       summarize a build for the command line
     signals      turn SIGTERM into an exception
 
-Tests: `tests/spark/test_build.py`, `tests/unit/run/test_clean_build.py`, `tests/unit/run/test_lineage.py`.
+Tests: `tests/spark/test_build.py`, `tests/unit/run/test_clean_build.py`.
 """
