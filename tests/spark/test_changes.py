@@ -20,6 +20,7 @@ from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.diff.change_windows import feed_tables
 from codeanatomy.query.engines.spark import plain_value
 from codeanatomy.query.lake import Lake
+from support.light_builds import clean_lake, refreshed
 from support.three_runs import ThreeRuns, copied, three_runs
 
 FILES, RELATIONS = "repo_files_v1", "relations_v1"
@@ -47,11 +48,9 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 2), (2, 3), (0, 3), (None, 1)])
-def test_the_net_effect_is_the_same(
-    made: ThreeRuns, spark: SparkSession, first: int | None, last: int
-) -> None:
-    since, until = "2020-01-01" if first is None else made.runs[first], made.runs[last]
+@pytest.mark.parametrize(("first", "last"), [(0, 2), (2, 3), (0, 3)])
+def test_the_net_effect_is_the_same(made: ThreeRuns, spark: SparkSession, first: int, last: int) -> None:
+    since, until = made.runs[first], made.runs[last]
     light, in_spark = Lake.open(made.root), Lake.open(made.root, spark=spark)
     totals = Counter[str]()
     for name in (FILES, RELATIONS, "diagnostics_norm_v1"):
@@ -64,6 +63,7 @@ def test_the_net_effect_is_the_same(
     assert (totals.total() == 0) == ((first, last) == (0, 3))
 
 
+@pytest.mark.system
 def test_counts_and_repositories_are_the_same(made: ThreeRuns, spark: SparkSession) -> None:
     light, in_spark = Lake.open(made.root), Lake.open(made.root, spark=spark)
     expected = light.change_counts(made.runs[0], until=made.runs[2])
@@ -75,11 +75,26 @@ def test_counts_and_repositories_are_the_same(made: ThreeRuns, spark: SparkSessi
     assert [(row["change"], row["path"]) for row in one.collect()] == [("changed", "m.py")]
 
 
-@pytest.mark.parametrize("name", [FILES, RELATIONS])
-def test_every_commit_is_the_same(made: ThreeRuns, spark: SparkSession, name: str) -> None:
-    light, in_spark = Lake.open(made.root), Lake.open(made.root, spark=spark)
-    expected = light.changes(name, made.runs[0], every_commit=True, limit=MANY)
-    found = in_spark.changes(name, made.runs[0], every_commit=True)
+@pytest.fixture(scope="module")
+def without_vectors(tmp_path_factory: pytest.TempPathFactory) -> ThreeRuns:
+    """Two runs of a lake that all readers open: data files are rewritten, with change files."""
+    lake = ThreeRuns(tmp_path_factory.mktemp("all"), ())
+    for state in range(2):
+        make = refreshed if state else clean_lake
+        make(lake.root, {"a": lake.put(state)["a"]}, "delta.readers=all")
+    return ThreeRuns(lake.folder, tuple(run.run_id for run in recorded_runs(str(lake.root))))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("made", FILES), ("made", RELATIONS), ("without_vectors", RELATIONS)]
+)
+def test_every_commit_is_the_same(
+    request: pytest.FixtureRequest, spark: SparkSession, kind: str, name: str
+) -> None:
+    lake: ThreeRuns = request.getfixturevalue(kind)
+    light, in_spark = Lake.open(lake.root), Lake.open(lake.root, spark=spark)
+    expected = light.changes(name, lake.runs[0], every_commit=True, limit=MANY)
+    found = in_spark.changes(name, lake.runs[0], every_commit=True)
     assert {*found.columns} == {*expected.columns}
     rows = rows_of(found)
     assert {row["_change_type"] for row in rows} == {"insert", "delete"}

@@ -21,7 +21,7 @@ from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.diff.change_windows import RunWindow, feed_tables, open_window
 from codeanatomy.query.lake import Lake
 from support.commands import RunCommand, command_runner
-from support.light_builds import refreshed
+from support.light_builds import clean_lake, refreshed
 from support.three_runs import ThreeRuns, copied, three_runs
 
 FILES, RELATIONS = "repo_files_v1", "relations_v1"
@@ -179,6 +179,28 @@ def test_a_restored_run_undoes_changes(tmp_path: Path, made: ThreeRuns) -> None:
         ("changed", "m.py"),
         ("removed", "p.py"),
     }
+
+
+def test_a_lake_without_deletion_vectors(tmp_path: Path) -> None:
+    """Its data files are rewritten, and commits have change files."""
+    lake = ThreeRuns(tmp_path, ())
+    for state in range(2):
+        make = refreshed if state else clean_lake
+        make(lake.root, {"a": lake.put(state)["a"]}, "delta.readers=all")
+    runs = [run.run_id for run in recorded_runs(str(lake.root))]
+    place = location(str(lake.root), RELATIONS)
+    assert any(action.cdc for action in read_actions(place, 1))
+    opened = Lake.open(lake.root)
+    for name in feed_tables():
+        page = opened.changes(name, runs[0], limit=1000)
+        assert sorted(page.rows, key=repr) == expected(lake, name, runs[0], runs[1])
+    commits = opened.changes(FILES, runs[0], every_commit=True)
+    assert [(row["path"], row["_change_type"]) for row in commits] == [
+        ("bad.py", "delete"),
+        ("new.py", "insert"),
+        ("two.py", "delete"),
+        ("two.py", "insert"),
+    ]
 
 
 # Windows
