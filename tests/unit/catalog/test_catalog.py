@@ -235,6 +235,10 @@ BROKEN = {
         with_column(1, fields=FILES.columns[3].fields),
         "column size has fields but is bigint",
     ),
+    "nested meaning of another type": (
+        with_column(3, fields=(Column("line", "int", "Line.", semantic_type="FileId"),)),
+        "column marks.line is int, but a FileId is string",
+    ),
     "unknown meaning": (with_column(1, semantic_type="Size"), "column size: unknown semantic type Size"),
     "meaning of another type": (
         with_column(1, semantic_type="FileId"),
