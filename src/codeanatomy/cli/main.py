@@ -102,7 +102,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "maintain", "Show table properties that differ from the catalogue, or set them."
         ),
         "features": CommandEntry(
-            "maintain", "Show the protocol and features of tables, or enable an allowed feature."
+            "maintain", "Show the protocol, features and readers of tables, or enable an allowed feature."
         ),
         "restore": CommandEntry(
             "restore", "Restore what a run published (--run), or an older version of TABLE (--to)."
