@@ -20,7 +20,8 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.errors import TableMissing
+from codeanatomy.errors import StorageFailure, TableMissing
+from codeanatomy.logs import Log
 
 CURSORS = "cdf_cursors"
 
@@ -44,6 +45,10 @@ def read_cursors(root: str, runs: Mapping[str, str]) -> dict[str, Cursors]:
     try:
         rows = light_table(root, CURSORS, columns).to_pylist()
     except TableMissing:
+        return {}
+    except StorageFailure as problem:
+        # Without cursors steps run in full.
+        Log().warning(f"the cursors of steps cannot be read: {problem.message}")
         return {}
     cursors: dict[str, Cursors] = {}
     for row in rows:

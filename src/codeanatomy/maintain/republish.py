@@ -4,7 +4,8 @@
     republish(root, lake, run, after=7)
 
 The rows of the manifest are copies of those of the snapshot, so the next build sees the steps as done, and an
-answer finds the failures of the run that read the files. Only the versions are new.
+answer finds the failures of the run that read the files. The versions are new, and with them the cursors of
+the steps; those of steps that the next build repeats are left out.
 
 Tests: `tests/unit/maintain/test_maintenance.py`, `tests/unit/maintain/test_restore.py`.
 """

@@ -7,9 +7,9 @@
 
 Kept is what these read: the newest published run, every run published within the retention and the one that
 was published when it began; every version that was current within it; the steps that a build which died has
-finished; and the change feed from each cursor on. The cursor of a refreshed repository is the run that built
-it: if that is older than the retention, the next refresh compares files instead. A run that is writing need
-not be considered: the process that deletes files holds the lease of the lake (`lake.lease`).
+finished; and the change feed after each cursor of the newest run of each repository (`lake.cursors`). A run
+that is writing need not be considered: the process that deletes files holds the lease of the lake
+(`lake.lease`).
 
 Tests: `tests/unit/maintain/test_removal.py`.
 """

@@ -26,12 +26,9 @@ from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.light import location, logged_paths
 from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.delta.store_policy import is_local
-from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
+from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
 from codeanatomy.errors import CodeAnatomyError, CommitConflict
 from codeanatomy.maintain.maintenance_run import MaintenanceRun, milliseconds_since
-
-# Sequence number of the commits of a rollback: before those of the steps of a run.
-ROLLBACK_SEQUENCE = -1
 
 
 class TableRollback(Struct, frozen=True):

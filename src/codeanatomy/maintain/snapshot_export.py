@@ -32,11 +32,12 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.readable import require_readable
 from codeanatomy.delta.write.small import refuse_unwritable
-from codeanatomy.errors import StorageFailure, UsageError
+from codeanatomy.errors import CodeAnatomyError, StorageFailure, UsageError
 from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors, read_cursors
 from codeanatomy.lake.manifest import RunManifest, append_manifest, output_pin
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.table_copies import CopiedTable, copied_bytes, copy_table, write_parquet
+from codeanatomy.plan.feeds import has_changes
 
 CopyForm: TypeAlias = Literal["delta", "parquet"]
 # Name and version of the description of a folder of Parquet files.
@@ -177,7 +178,10 @@ def _copy_as_delta(
     copies = [
         structs.replace(row, output_pins=pinned, input_pins=(), change_windows=()) for row in rows.values()
     ]
-    append_cursors(str(folder), _copied_cursors(lake, rows, pins), Commit(lake.run_id))
+    cursors = _copied_cursors(lake, rows, pins)
+    for run_id in sorted({row.run_id for row in rows.values()}):
+        own = {name: each for name, each in cursors.items() if rows[name].run_id == run_id}
+        append_cursors(str(folder), own, Commit(run_id))
     append_manifest(str(folder), copies, Commit(lake.run_id), after=-1)
     return copied
 
@@ -189,10 +193,18 @@ def _copied_cursors(lake: Snapshot, rows: dict[str, RunManifest], pins: dict[str
         name: {
             step: StepCursor(cursor.rules, dict.fromkeys(cursor.versions, 0))
             for step, cursor in cursors.items()
-            if all(pins.get(table) == version for table, version in cursor.versions.items())
+            if _is_up_to_date(lake, name, cursor, pins)
         }
         for name, cursors in known.items()
     }
+
+
+def _is_up_to_date(lake: Snapshot, repo_id: str, cursor: StepCursor, pins: dict[str, int]) -> bool:
+    """Return whether nothing of a repository changed after a cursor."""
+    try:
+        return not any(has_changes(lake.root, table, repo_id, cursor, pins) for table in cursor.versions)
+    except CodeAnatomyError:
+        return False
 
 
 def _copy_as_parquet(

@@ -477,7 +477,10 @@ class Passes:
         if self._is_whole(GRAPH if self._busy[GRAPH] else NORMALIZE):
             return None
         refresh = self._refresh_state
-        return refresh.in_feed(GRAPH) | self._normalized_files(refresh)
+        # With an index, normalize writes here the diagnostics of files with other relations, too.
+        is_late = self._is_indexed and self._busy[NORMALIZE]
+        related = refresh.touched_in(RELATIONS) if is_late else NOTHING
+        return refresh.in_feed(GRAPH) | self._normalized_files(refresh) | related
 
     def _second_inputs(self, files: frozenset[str] | None) -> list[StoredRows]:
         """Return the stored rows of files that pass two works on and the passes before have not passed on."""

@@ -36,7 +36,7 @@ from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_ro
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
-from codeanatomy.plan.feeds import read_feeds
+from codeanatomy.plan.feeds import changed_paths, read_feeds
 from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -147,16 +147,17 @@ def follow_feeds(
 
     `uncommitted` are files that would be in the feeds, by table, where nothing is committed.
     """
-    repo_id = refresh.repo_id
+    repo_id, root = refresh.repo_id, run.store.root
     cursor = run.base.cursors[repo_id][step]
-    found = read_feeds(run.store.root, run.plan.step(step).inputs, repo_id, cursor, run.pins)
+    changes = read_feeds(root, run.plan.step(step).inputs, repo_id, cursor, run.pins)
     refresh.feeds[step] = {
-        name: found.files.get(name, frozenset()) | uncommitted.get(name, frozenset())
-        for name in found.files.keys() | uncommitted.keys()
+        name: changes.files.get(name, frozenset()) | uncommitted.get(name, frozenset())
+        for name in changes.files.keys() | uncommitted.keys()
     }
-    refresh.windows = tuple(dict.fromkeys((*refresh.windows, *found.windows)))
-    known = {each.path for each in refresh.impact}
-    paths = (entry.path for entry in run.listed.listings[repo_id].entries)
-    before = refresh.in_feed(step, FILES) - refresh.edited
-    listed = [path for path in paths if before and file_id(repo_id, path) in before and path not in known]
-    refresh.impact += tuple(Impact(path, "changed") for path in listed)
+    refresh.windows = tuple(dict.fromkeys((*refresh.windows, *changes.windows)))
+    if refresh.in_feed(step, FILES) - refresh.edited:
+        # Files that earlier runs have extracted.
+        known = {each.path for each in refresh.impact}
+        windows = (window for window in changes.windows if window.table_name == FILES)
+        paths = {path: how for each in windows for path, how in changed_paths(root, each, repo_id).items()}
+        refresh.impact += tuple(Impact(path, how) for path, how in paths.items() if path not in known)

@@ -15,17 +15,26 @@ feed is incomplete; then the step runs in full. Tests: `tests/unit/plan/test_fee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.delta.light_feed import changed_owners
+from codeanatomy.catalog.spec import FeatureName, Table
+from codeanatomy.delta.light_feed import (
+    CHANGE_TYPE,
+    COMMIT_VERSION,
+    DELETIONS,
+    changed_owners,
+    changed_rows,
+    records_changes,
+)
 from codeanatomy.errors import FeedLost
 from codeanatomy.lake.cursors import StepCursor
 from codeanatomy.lake.manifest import ChangeWindow
 
 READ_INSTEAD = "the step runs in full"
+FEED: FeatureName = "change_data_feed"
 
 
 class FeedChanges(Struct, frozen=True):
@@ -62,4 +71,41 @@ def read_feeds(
             owner = catalog.table(name).owner or ""
             files[name] = changed_owners(root, name, first, last, owner, repo_id)
             windows.append(ChangeWindow(name, first, last))
+        elif last >= 0 and not records_changes(root, name, last):
+            raise FeedLost(f"{name} does not record changes at version {last}", READ_INSTEAD)
     return FeedChanges(files, tuple(windows))
+
+
+def require_feeds(inputs: Iterable[str], tables: Sequence[Table]) -> None:
+    """Raise FeedLost if the policy of an input that a step follows does not ask for a change feed."""
+    for name in feeds_of(inputs):
+        if FEED not in catalog.table(name, tables).write.enable_features:
+            raise FeedLost(f"the policy of {name} does not enable {FEED}", READ_INSTEAD)
+
+
+def has_changes(root: str, name: str, repo_id: str, cursor: StepCursor, pins: Mapping[str, int]) -> bool:
+    """Return whether a table has changed rows of a repository after a cursor, also such of no file."""
+    first, last = cursor.versions.get(name, -1) + 1, pins.get(name, -1)
+    return first <= last and bool(changed_owners(root, name, first, last, "repo_id", repo_id))
+
+
+def changed_paths(root: str, window: ChangeWindow, repo_id: str) -> dict[str, str]:
+    """Return what happened to each path of `repo_files_v1` in a window: added, changed or removed."""
+    rows = changed_rows(
+        root, window.table_name, window.from_version, window.to_version, repo_id=repo_id, skip_undone=True
+    )
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    seen: set[tuple[str, int, bool]] = set()
+    for row in rows.select(["path", CHANGE_TYPE, COMMIT_VERSION]).to_pylist():
+        path, version = row["path"], row[COMMIT_VERSION]
+        seen.add((path, version, row[CHANGE_TYPE] in DELETIONS))
+        first[path], last[path] = min(first.get(path, version), version), max(last.get(path, -1), version)
+    return {
+        path: "removed"
+        if (path, last[path], False) not in seen
+        else "changed"
+        if (path, first[path], True) in seen
+        else "added"
+        for path in first
+    }

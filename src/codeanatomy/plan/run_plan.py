@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -36,6 +36,7 @@ from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.store import SCHEME
 from codeanatomy.delta.write.adopt import has_simple_policy
 from codeanatomy.errors import ContractError, FeedLost, StorageFailure, TableMissing, UsageError
+from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.lake.cursors import Cursors, read_cursors
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import OutputPin, RunManifest
@@ -43,7 +44,7 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.plan.build_request import EngineChoice
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
-from codeanatomy.plan.feeds import FeedChanges, read_feeds
+from codeanatomy.plan.feeds import FeedChanges, has_changes, read_feeds, require_feeds
 from codeanatomy.plan.steps import (
     EXTRACT,
     BuildInputs,
@@ -128,8 +129,10 @@ class Plan(Struct, frozen=True):
     failed: dict[str, str]
     # Changed paths of the repositories that are refreshed; none if only steps after extract are.
     changes: dict[str, tuple[SourceChange, ...]] = {}
-    # By repository: files that are in the change feeds of its steps already.
+    # By repository: files that earlier runs have changed and later steps have not processed.
     pending: dict[str, tuple[str, ...]] = {}
+    # Steps that run in full because their change feeds are incomplete, and what is missing.
+    lost_feeds: tuple[str, ...] = ()
     # Files that a refresh will process, and why; empty unless requested.
     impact: dict[str, tuple[Impact, ...]] = {}
     # Run that holds the lease now.
@@ -239,8 +242,9 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
     target = {name: version for name, version in state.pins.items() if name not in rebuilt}
     for done in resumed.values():
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
-    changes, pending = _RefreshPlanner(steps, actions, rules, state, request, target).plan()
-    _align_shared_tables(steps, actions)
+    planner = _RefreshPlanner(steps, actions, rules, state, request, target)
+    changes, pending = planner.plan()
+    _align_shared_tables(steps, actions, state)
     undo = tuple(
         Undo(name, version, target.get(name))
         for name, version in state.newest.items()
@@ -269,6 +273,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         request.failed,
         changes,
         pending,
+        tuple(planner.lost),
         engine=engine,
         engine_reason=reason,
     )
@@ -290,7 +295,7 @@ def choose_engine(
     for repo_id in dict.fromkeys(repo_id for step in steps for repo_id in step.busy):
         states = request.file_states.get(repo_id, {})
         paths = set(states)
-        if repo_id in changes:
+        if repo_id in changes and not any(repo_id in step.runs_for for step in steps):
             behind = set(pending.get(repo_id, ()))
             paths = {path for path in states if behind and file_id(repo_id, path) in behind}
             paths |= {change.path for change in changes[repo_id]}
@@ -335,7 +340,8 @@ def _refuse_partial_repair(steps: Sequence[Step], request: PlanRequest, state: L
         others = [
             repo_id
             for repo_id, row in state.repositories.items()
-            if repo_id not in request.source_inputs and step.name in row.plan_fingerprints
+            if repo_id not in request.source_inputs
+            and (step.name in row.plan_fingerprints or step.name in state.cursors.get(repo_id, {}))
         ]
         if damaged and others:
             raise StorageFailure(
@@ -470,6 +476,8 @@ class _RefreshPlanner:
     request: PlanRequest
     # Versions that the run starts from.
     pins: Mapping[str, int]
+    # What is missing of feeds, by step and repository.
+    lost: list[str] = field(default_factory=list)
 
     def plan(self) -> tuple[dict[str, tuple[SourceChange, ...]], dict[str, tuple[str, ...]]]:
         """Return the changed paths, and the files in change feeds, of the repositories that are refreshed."""
@@ -543,12 +551,18 @@ class _RefreshPlanner:
         if cursor is None or damaged or not _has_current_ids(row):
             return ""
         if cursor.rules != self.rules[step.name]:
-            changed = changed_rules(cursor.rules, self.rules[step.name]) or ["a step before"]
+            changed = changed_rules(cursor.rules, self.rules[step.name]) or ["the rules of an earlier step"]
             return "" if step.name in row.plan_fingerprints else f"{', '.join(changed)} changed"
         try:
-            return read_feeds(self.request.lake, step.inputs, repo_id, cursor, self.pins)
+            require_feeds(step.inputs, self.request.tables)
+            changes = read_feeds(self.request.lake, step.inputs, repo_id, cursor, self.pins)
+            if SCIP in step.inputs and has_changes(self.request.lake, SCIP, repo_id, cursor, self.pins):
+                # Its documents may be of files that the repository lacks, which no feed of files has.
+                return "the SCIP index changed in an earlier run"
         except FeedLost as lost:
+            self.lost.append(f"{step.name} runs for all files of {repo_id}: {lost.message}")
             return lost.message
+        return changes
 
 
 def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
@@ -594,18 +608,23 @@ def _change_summary(changes: Sequence[SourceChange]) -> str:
     return f"paths: {summary}" if summary else "no path changed"
 
 
-def _align_shared_tables(steps: Sequence[Step], actions: Actions) -> None:
-    """Make both steps that write to a table run, or neither."""
+def _align_shared_tables(steps: Sequence[Step], actions: Actions, state: LakeState) -> None:
+    """Make both steps that write to a table run, or both be refreshed, or neither."""
     for step in steps:
         for other in steps:
             if other.name == step.name or not set(step.adds_to) & set(other.outputs):
                 continue
             for repo_id, (action, _) in actions[step.name].items():
                 both = {action, actions[other.name][repo_id][0]}
-                if "refresh" in both and len(both) > 1:
-                    for name, partner in ((step.name, other.name), (other.name, step.name)):
+                cursors = state.cursors.get(repo_id, {})
+                if both == {"refresh", "skip"} and {step.name, other.name} <= cursors.keys():
+                    skipped, partner = (step, other) if action == "skip" else (other, step)
+                    why = f"{partner.name} is refreshed and writes to one of its tables"
+                    actions[skipped.name][repo_id] = ("refresh", why)
+                elif "refresh" in both and len(both) > 1:
+                    for name, beside in ((step.name, other.name), (other.name, step.name)):
                         before, why = actions[name][repo_id]
-                        also = f"{partner} runs for all files and writes to one of its tables"
+                        also = f"{beside} runs for all files and writes to one of its tables"
                         actions[name][repo_id] = ("run", why if before == "run" else f"{why}, and {also}")
                 # A resumed step may have had no rows to append, so the other step may not have run.
                 elif action != "skip" and actions[other.name][repo_id][0] == "skip":

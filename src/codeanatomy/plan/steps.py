@@ -37,22 +37,27 @@ from codeanatomy.extract.file_rows import FAILURES
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
-# Modules that several steps use, besides their own package. Of the pipeline, modules that cannot change rows
-# are left out: the state of a run, caches, the local process, refused keys, and why a file was redone.
+# Modules that several steps use, besides their own package, and those that decide which files are redone. Of
+# the pipeline, modules that cannot change rows are left out: caches, the local process, refused keys, and why
+# a file was redone.
 SHARED_CODE = (
     "arrow.py",
     "catalog/tables/columns.py",
     "catalog/tables/extract.py",
     "catalog/kinds",
     "definitions.py",
+    "delta/light_feed.py",
     "file_ids.py",
     "file_view.py",
     "ids.py",
+    "lake/cursors.py",
     "node_ids.py",
+    "plan/feeds.py",
     "spans.py",
     "syntax_tree.py",
     "pipeline/chunks.py",
     "pipeline/commits.py",
+    "pipeline/context.py",
     "pipeline/executors/executor.py",
     "pipeline/executors/local_executor.py",
     "pipeline/executors/processes.py",

@@ -33,7 +33,7 @@ from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.store import LakeTables, normalize_root
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
-from codeanatomy.delta.write.restore import OPERATION, restore_with_fallback
+from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
 from codeanatomy.delta.write.small import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
 from codeanatomy.extract.tools.external_tool import kill_tools
@@ -70,8 +70,6 @@ from codeanatomy.tracing import NO_TRACE, Trace
 STALE_SECONDS = 10.0
 # Poll interval while the steps of a stopped run end.
 CANCEL_SECONDS = 0.5
-# Sequence number of rollback commits, before those of the steps.
-ROLLBACK_SEQUENCE = -1
 # Name of the trace span of the run.
 RUN_SPAN = "run"
 SNAPSHOT_UNCHANGED = "the published snapshot is unchanged"
@@ -360,6 +358,9 @@ def _new_run(
 def _execute(run: Run, lease: Lease, manifest: int) -> None:
     """Execute the plan and publish, or record the failure; the manifest must be at version `manifest`."""
     try:
+        for lost in run.plan.lost_feeds:
+            run.progress.update("feed", lost, last=True)
+            Log(run_id=run.run_id).warning(lost)
         if run.plan.engine == "spark" and any(step.busy for step in run.plan.steps):
             # Open the session before the steps need it.
             Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,19 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files, location, newest_version
+from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.cursors import read_cursors
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan import feeds
+from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.run_plan import Plan
 from codeanatomy.plan.steps import steps_of
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
-from codeanatomy.run.build import plan
-from support.edits import write_tree
-from support.light_builds import clean_lake, order, refreshed
+from codeanatomy.run.build import build, plan
+from support.edits import Tree, write_tree
+from support.light_builds import KEPT, clean_lake, no_session, order, refreshed
+from support.scip_indexes import index
 
 APP = "app"
 NAMES = ("a", "b", "c", "d", "e", "f")
@@ -83,13 +87,17 @@ def test_what_was_extracted_in_several_runs_is_redone_at_once(behind: Behind) ->
     forecast = behind.plan()
     assert [forecast.step(step).refreshes for step in LATER] == [(APP,)] * 3
     assert len(forecast.pending[APP]) == 4
-    assert {each.path for each in forecast.impact[APP]} == {"a.py", "b.py", "c.py"}
+    assert {each.path: each.reason for each in forecast.impact[APP]} == {
+        **dict.fromkeys(("a.py", "b.py", "c.py"), "changed"),
+        "d.py": "removed",
+    }
     refreshed(behind.lake, {APP: behind.source})
     assert behind.redone() == {key: {"a.py", "b.py", "c.py"} for key in LATER}
     assert behind.differences() == {}
     assert refreshed(behind.lake, {APP: behind.source}).status == "unchanged"
 
 
+@pytest.mark.system
 def test_an_edit_on_top_of_what_was_extracted_before(behind: Behind) -> None:
     behind.extract("a")
     path = behind.source / "b.py"
@@ -99,6 +107,7 @@ def test_an_edit_on_top_of_what_was_extracted_before(behind: Behind) -> None:
     assert behind.differences() == {}
 
 
+@pytest.mark.system
 def test_steps_may_stop_at_different_places(behind: Behind) -> None:
     behind.extract("a")
     refreshed(behind.lake, {APP: behind.source}, until="relate")
@@ -165,3 +174,113 @@ def test_cursors_are_at_the_pins_of_the_run_that_is_published(behind: Behind) ->
     assert cursors() == before
     refreshed(behind.lake, {APP: behind.source})
     assert all(versions == {name: pins()[name] for name in versions} for versions in cursors().values())
+
+
+def test_relate_catches_up_with_normalize(behind: Behind) -> None:
+    """Both write diagnostics, so both are refreshed."""
+    behind.extract("a")
+    refreshed(behind.lake, {APP: behind.source}, until="normalize")
+    assert [behind.plan().step(step).refreshes for step in LATER] == [(APP,)] * 3
+    refreshed(behind.lake, {APP: behind.source})
+    assert behind.redone() == {step: {"a.py"} for step in LATER}
+    assert behind.differences() == {}
+
+
+@pytest.mark.system
+def test_a_file_that_was_added_in_a_run_of_extract_alone(behind: Behind) -> None:
+    (behind.source / "new.py").write_text("import a\n")
+    behind.extract()
+    assert [(each.path, each.reason) for each in behind.plan().impact[APP]] == [("new.py", "added")]
+    refreshed(behind.lake, {APP: behind.source})
+    assert behind.differences() == {}
+
+
+def test_a_feed_that_is_not_in_the_policy(behind: Behind) -> None:
+    off = "tables.relations_v1.write.enable_features=deletion_vectors"
+    path = behind.source / "a.py"
+    path.write_text(f"{path.read_text()}\na()\n")
+    said = io.StringIO()
+    build(order(behind.lake, {APP: behind.source}, off), Progress(said), no_session, started=KEPT)
+    assert "graph runs for all files of app: the policy of relations_v1 does not enable" in said.getvalue()
+    assert behind.redone() == {"normalize": {"a.py"}, "relate": {"a.py"}, "graph": set(TREE)}
+    assert behind.differences() == {}
+
+
+@pytest.mark.system
+def test_cursors_that_are_damaged_cost_a_run_in_full(behind: Behind) -> None:
+    behind.extract("a")
+    for path in Path(location(str(behind.lake), "cdf_cursors")).rglob("*.parquet"):
+        path.unlink()
+    assert behind.plan().step("graph").runs_for == (APP,)
+    refreshed(behind.lake, {APP: behind.source})
+    assert behind.differences() == {}
+
+
+@pytest.mark.system
+def test_a_table_is_not_repaired_without_a_repository_that_is_behind(tmp_path: Path) -> None:
+    lake, sources = tmp_path / "lake", {name: tmp_path / name for name in ("one", "two")}
+    for source in sources.values():
+        write_tree(source, TREE)
+    clean_lake(lake, sources)
+    (sources["two"] / "a.py").write_text("y = 2\n")
+    refreshed(lake, {"two": sources["two"]}, until="extract")
+    damaged = light_files(str(lake), "cpg_props")[0]
+    Path(location(str(lake), "cpg_props"), damaged.path).unlink()
+    with pytest.raises(StorageFailure, match="cpg_props is damaged or missing, and has rows of two too"):
+        refreshed(lake, {"one": sources["one"]})
+    refreshed(lake, sources)
+    clean_lake(tmp_path / "clean", sources)
+    assert compare_lakes(str(lake), str(tmp_path / "clean")).tables == {}
+
+
+class Indexed(Behind):
+    """The same with a SCIP index."""
+
+    def __init__(self, work: Path, *documents: tuple[str, int], tree: Tree = TREE) -> None:
+        self.scip = index(work / "index.scip", *documents)
+        self.source, self.lake, self.work = work / "source", work / "lake", work
+        write_tree(self.source, tree)
+        clean_lake(self.lake, {APP: self.source}, scip=self.scip)
+
+    def build(self, until: str | None = None) -> None:
+        refreshed(self.lake, {APP: self.source}, scip=self.scip, until=until)
+
+    def differences(self) -> dict[str, int]:
+        clean = self.work / "clean"
+        shutil.rmtree(clean, ignore_errors=True)
+        clean_lake(clean, {APP: self.source}, scip=self.scip)
+        return compare_lakes(str(self.lake), str(clean)).tables
+
+
+@pytest.mark.system
+def test_an_index_and_diagnostics_of_files_with_other_relations(tmp_path: Path) -> None:
+    bases = {
+        "lib.py": b"class A: pass\nclass B(A): pass\n",
+        "use.py": b"from lib import *\nclass C(A, B): pass\n",
+    }
+    indexed = Indexed(tmp_path, ("a.py", 0), tree={**TREE, **bases})
+    (indexed.source / "lib.py").write_text("class A: pass\nclass B: pass\n")
+    indexed.build("relate")
+    indexed.build()
+    assert indexed.differences() == {}
+
+
+def test_documents_of_files_that_are_gone_since_extract_ran_alone(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path, ("a.py", 0), ("b.py", 4))
+    (indexed.source / "a.py").unlink()
+    indexed.build("extract")
+    indexed.build()
+    assert indexed.differences() == {}
+    indexed.scip = index(tmp_path / "index.scip", ("a.py", 0), ("b.py", 4), ("nowhere.py", 0))
+    indexed.build("extract")
+    indexed.build()
+    assert indexed.differences() == {}
+
+
+@pytest.mark.system
+def test_an_index_that_is_dropped_in_a_run_of_extract_alone(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path, ("a.py", 0), ("c.py", 99), tree={**TREE, "c.py": b"def c(:\n    f(\n"})
+    indexed.scip = ScipChoice()
+    indexed.build("extract")
+    indexed.build()
+    assert indexed.differences() == {}

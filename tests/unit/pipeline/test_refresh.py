@@ -24,7 +24,6 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files, light_table, location, logged_paths
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.lake.lease import Lease, LeaseRow, acquire
 from codeanatomy.lake.manifest import RunManifest, read_manifest
@@ -33,7 +32,6 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
-from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
@@ -45,6 +43,7 @@ from support.archives import zip_bytes
 from support.edits import GARBAGE, Tree, write_tree
 from support.light_builds import clean_lake, order, refreshed
 from support.marks import quick
+from support.scip_indexes import index
 
 APP = "app"
 NEW = ("added", "changed", "removed")
@@ -1106,22 +1105,6 @@ def test_a_feed_whose_files_were_vacuumed(tmp_path: Path) -> None:
     assert refreshed(edited.lake, edited.sources).steps["relate"] == {APP: "run"}
     clean_lake(tmp_path / "clean", sources)
     expect_equal(edited.lake, tmp_path / "clean")
-
-
-def index(path: Path, *documents: tuple[str, int]) -> ScipChoice:
-    """An index that knows a name in each of some files."""
-    made = [
-        Document(
-            relative_path=name,
-            language="python",
-            position_encoding=1,
-            occurrences=[Occurrence(range=[line, 4, 5], symbol=f"local {line}", symbol_roles=1)],
-        )
-        for name, line in documents
-    ]
-    metadata = Metadata(tool_info={"name": "by-hand", "version": "1"})
-    path.write_bytes(Index(metadata=metadata, documents=made).SerializeToString())
-    return ScipChoice(given={APP: path})
 
 
 @pytest.mark.system

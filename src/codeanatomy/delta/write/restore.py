@@ -37,6 +37,8 @@ from codeanatomy.spark.session import clone_session
 # deltalake's error for a table that only Spark can write, such as one with row tracking.
 UNSUPPORTED = "Unsupported table features"
 OPERATION = "restore"
+# Of the commit that rolls back what an unfinished run has written: before all commits of a run.
+ROLLBACK_SEQUENCE = -1
 
 
 def restore_with_fallback(
