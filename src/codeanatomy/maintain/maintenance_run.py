@@ -114,7 +114,7 @@ class MaintenanceRun:
         step_ms: Mapping[str, int] = {},
         repeated: tuple[str, ...] = (),
     ) -> None:
-        """Publish a snapshot with its tables at these versions; the next build runs `repeated` steps in full."""
+        """Publish a snapshot with tables at these versions; the next build runs `repeated` steps in full."""
         self.lease.check()
         refuse_foreign_commits(
             self.root, {name: self.initial_versions.get(name, -1) for name in versions}, self.run_id
