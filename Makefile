@@ -47,7 +47,7 @@ format: $(VENV)/.ready ## format the code and apply the safe fixes
 	@$(PY) -m ruff format --quiet $(SOURCES)
 
 demo: $(VENV)/.ready ## build the graph of a small shop, and ask what may break if a method changes
-	@rm -rf .demo && $(BIN)/codeanatomy build shop=tests/cases/ask/shop --types off --lake .demo/lake
+	@rm -rf .demo && $(BIN)/codeanatomy --set delta.readers=all build shop=tests/cases/ask/shop --types off --lake .demo/lake
 	$(say) 'codeanatomy impact shop.cart.Cart.total --lake .demo/lake'
 	@$(BIN)/codeanatomy impact shop.cart.Cart.total --lake .demo/lake --format table
 	$(say) 'the tables are plain Delta: examples/demo.py reads them with deltalake and PyArrow'

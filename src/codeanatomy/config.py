@@ -162,7 +162,7 @@ def load_settings(
 
 
 def _for_all_readers(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return the tables without reader features; refuse those that only a setting can have asked for."""
+    """Return the tables without reader features; refuse those that only a setting can enable."""
     plain = without_vectors(tables)
     for table in plain:
         for name in sorted(set(READER_FEATURES).intersection(table.write.enable_features)):

@@ -19,6 +19,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.adopt import OPERATION, adopt_files, local_folder
@@ -26,6 +27,7 @@ from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 from codeanatomy.ids import stable_id
+from support.owner_tables import featured
 
 TABLE = catalog.table("file_line_index_v1")
 NODES = catalog.table("cpg_nodes")
@@ -67,7 +69,8 @@ def store(make_store: Callable[..., Store]) -> Store:
     return make_store()
 
 
-def test_a_table_is_born_with_files(store: Store) -> None:
+def test_a_table_is_born_with_files(make_store: Callable[..., Store]) -> None:
+    store = make_store(featured(TABLE))
     done = adopt(store, "r1", "a", written(store, lines("a", 2), lines("a", 3)))
     assert (done.version, done.created, done.rows, done.files) == (0, True, 5, 1)
     assert held(store) == {"a": 5}
@@ -368,7 +371,7 @@ def test_partitioned_files_are_rows_of_the_table(store: Store) -> None:
     adopted("r2", "b", other)
     light = DeltaTable(location)
     assert light.metadata().partition_columns == ["node_kind"]
-    assert in_order(light.to_pyarrow_table().select(NODES.column_names).to_pylist()) == in_order(
+    assert in_order(light_table(store.root, NODES.name, NODES.column_names).to_pylist()) == in_order(
         first.to_pylist() + other.to_pylist()
     )
     pruned = light.file_uris(file_pruning_predicate=[("node_kind", "=", "CLASS")])
@@ -381,8 +384,7 @@ def test_partitioned_files_are_rows_of_the_table(store: Store) -> None:
     # Rows of others stay where they are, and files of the new rows are written anew.
     newer = nodes("a", "CLASS", "MODULE", rows=1)
     adopted("r3", "a", newer)
-    light = DeltaTable(location)
-    assert in_order(light.to_pyarrow_table().select(NODES.column_names).to_pylist()) == in_order(
+    assert in_order(light_table(store.root, NODES.name, NODES.column_names).to_pylist()) == in_order(
         newer.to_pylist() + other.to_pylist()
     )
     adopted("r4", "b")

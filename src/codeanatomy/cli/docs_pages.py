@@ -18,7 +18,7 @@ from codeanatomy import catalog, errors
 from codeanatomy.catalog.describe import describe_kind, describe_table, nested_columns, type_text
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
-from codeanatomy.catalog.settings import ExtractOptions, ObserveOptions, RefreshOptions
+from codeanatomy.catalog.settings import DeltaOptions, ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
 from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS, View
 from codeanatomy.config import RuntimeProfile
@@ -65,6 +65,7 @@ CONTRACTS: tuple[type, ...] = (
     events.FeedRead,
     ExtractOptions,
     RefreshOptions,
+    DeltaOptions,
     ObserveOptions,
     RunManifest,
     LeaseRow,

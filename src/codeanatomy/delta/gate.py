@@ -6,8 +6,8 @@
 ('writer version 2 < 4',)
 
 The gate in a table's literal has what the table must have, such as the change feed that a step reads. What it
-may have follows from the policies: a reader feature that none of them can enable is refused, because somebody
-else has changed the table. The setting `delta.readers` changes neither.
+may have follows from the policies: a reader feature that none of them can enable is refused, because
+another program has changed the table. The setting `delta.readers` changes neither.
 
 Tests: `tests/unit/delta/test_policy.py`, `tests/unit/pipeline/test_readers.py`, `tests/spark/test_scan.py`.
 """

@@ -297,6 +297,8 @@ def test_a_table_with_table_features_keeps_to_them() -> None:
         (DeltaFeatureGate(required_reader_features=("a",), required_writer_features=("b",)), ()),
         (DeltaFeatureGate(required_reader_features=("x", "a")), ("feature x is not enabled",)),
         (DeltaFeatureGate(required_writer_features=("y",)), ("feature y is not enabled",)),
+        # Old writer versions have features by their number.
+        (DeltaFeatureGate(required_writer_features=("changeDataFeed", "invariants")), ()),
         (
             DeltaFeatureGate(3, 7, ("x", "y"), ("y", "z")),
             (
@@ -311,6 +313,22 @@ def test_a_table_with_table_features_keeps_to_them() -> None:
 )
 def test_a_gate_names_everything_that_is_missing(gate: DeltaFeatureGate, problems: tuple[str, ...]) -> None:
     assert gate_problems(gate, reader=2, writer=5, features=("a", "b")) == problems
+
+
+def test_a_gate_is_for_features_of_every_protocol() -> None:
+    gate = DeltaFeatureGate(required_writer_features=("changeDataFeed",))
+    assert gate_problems(gate, 1, 4, ()) == gate_problems(gate, 3, 7, ("changeDataFeed",)) == ()
+    for reader, writer in ((1, 2), (3, 7)):
+        assert gate_problems(gate, reader, writer, ()) == ("feature changeDataFeed is not enabled",)
+
+
+def test_reader_features_that_no_policy_has_are_refused() -> None:
+    known = ("deletionVectors", "columnMapping", "v2Checkpoint", "timestampNtz")
+    assert gate_problems(DeltaFeatureGate(), 3, 7, known, known) == ()
+    strange = ("deletionVectors", "variantType")
+    assert gate_problems(DeltaFeatureGate(), 3, 7, strange, strange) == (
+        "reader feature variantType is not allowed",
+    )
 
 
 def test_a_gate_that_is_passed_is_recorded() -> None:
