@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from codeanatomy.catalog.readers import READERS
 from codeanatomy.cli.options import (
     Format,
     as_of_option,
@@ -148,7 +149,8 @@ def _print_state(report: LakeStatus) -> None:
         click.echo("nothing is published", err=True)
     else:
         _print_note(f"published by run {report.run_id} at {_time(report.published_at)}: {shown}")
-        _print_note(f"readers of all tables: {', '.join(report.readers)}")
+        opens_all = len(report.readers) == len(READERS)
+        _print_note(f"readers of its tables: {'all' if opens_all else ', '.join(report.readers)}")
     if report.failed is not None:
         _print_note(f"run {report.failed.run_id} failed at {_time(report.failed.finished_at)}:")
         for name, error in list(report.failed.errors.items())[:MAX_SHOWN]:

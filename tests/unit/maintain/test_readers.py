@@ -189,7 +189,7 @@ def test_status_and_features_name_the_readers(run: RunCommand, made: Path) -> No
     lake = str(made / "lake")
     code, _, err = run("status", "--lake", lake)
     assert code == 0
-    assert "readers of all tables: Spark with Delta, codeanatomy without Spark, deltalake QueryBuilder" in err
+    assert "readers of its tables: Spark with Delta, codeanatomy without Spark, deltalake QueryBuilder" in err
     rows = json.decode(run("features", "cpg_nodes", "run_manifest", "--lake", lake, "--format", "json")[1])
     assert "deltalake to_pyarrow_dataset, to_pandas" not in rows[0]["readers"]
     assert rows[1]["readers"] == [reader.name for reader in READERS]

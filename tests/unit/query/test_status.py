@@ -191,7 +191,8 @@ def test_the_command_shows_a_line_for_each_repository(lake: SmallLake, source: P
     assert header.split()[:2] == ["repository", "source"]
     cells = ["a", "unchanged", "c" * 12, "7", "1,200", "3,400", "2026-05-01T12:00:00Z", "one", str(source)]
     assert line.split() == cells
-    assert err == "published by run one at 2026-05-01T12:00:00Z: 1 repositories\n"
+    published = "published by run one at 2026-05-01T12:00:00Z: 1 repositories"
+    assert err == f"{published}\nreaders of its tables: all\n"
 
 
 def test_the_command_says_who_writes_and_what_failed(
