@@ -103,7 +103,7 @@ def open_target(spark: SparkSession, target: str) -> DeltaTable:
     """Open our table, which is created by the first call."""
     columns = StructType()
     for name in COLUMNS:
-        columns.add(name, "bigint" if name == "size_bytes" else "string")
+        columns.add(name, "long" if name == "size_bytes" else "string")
     return DeltaTable.createIfNotExists(spark).location(target).addColumns(columns).execute()
 
 
