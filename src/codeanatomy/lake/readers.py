@@ -14,6 +14,7 @@ Tests: `tests/unit/pipeline/test_readers.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
 from codeanatomy.catalog.settings import Readers
@@ -21,7 +22,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.gate import gate_error, gate_problems
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.store import SCHEME
-from codeanatomy.errors import FeatureError
+from codeanatomy.errors import FeatureError, StorageFailure
 from codeanatomy.lake.manifest import OutputPin
 
 # Tables that an error lists.
@@ -33,8 +34,13 @@ def stored_features(
 ) -> dict[str, tuple[str, ...]]:
     """Return the features of the tables of a lake: of the published version, or else of the newest."""
     published = {name: pin.features for name, pin in pins.items() if pin.min_reader_version is not None}
-    others = {name: version for name, version in newest.items() if name not in pins}
-    return published | {name: table_facts(root, name, version).features for name, version in others.items()}
+    others: dict[str, tuple[str, ...]] = {}
+    for name, version in newest.items():
+        if name not in pins:
+            # A damaged table that no run has published is written anew.
+            with suppress(StorageFailure):
+                others[name] = table_facts(root, name, version).features
+    return published | others
 
 
 def check_gates(tables: Sequence[Table], pins: Mapping[str, OutputPin]) -> None:

@@ -16,10 +16,10 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
 from codeanatomy.config import load_settings
-from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_vectors
+from codeanatomy.delta.log.replay import entry_path, logged_versions, read_actions, replay_vectors
 from codeanatomy.delta.read.light import location, table_facts
 from codeanatomy.errors import ConfigError, FeatureError, GateError
-from codeanatomy.lake.readers import tables_for_lake
+from codeanatomy.lake.readers import stored_features, tables_for_lake
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.steps import catalog_hash
 from codeanatomy.progress import Progress
@@ -156,6 +156,17 @@ def test_a_table_that_is_born_later_is_like_the_others(copied: Any, edited: Edit
     shutil.rmtree(location(str(lake), "graph_shared_v1"))
     refreshed(lake, edited.source)
     assert VECTORS_NAME not in table_facts(str(lake), "graph_shared_v1", 0).features
+
+
+def test_what_no_run_has_published_counts_unless_it_is_damaged(edited: Edited, copied: Any) -> None:
+    lake = copied(MODERN)
+    versions = {"cpg_nodes": logged_versions(location(str(lake), "cpg_nodes"))[-1], "cpg_edges": 0}
+    entry_path(location(str(lake), "cpg_edges"), 0).write_text("{")
+    found = stored_features(str(lake), {}, versions)
+    assert list(found) == ["cpg_nodes"]
+    assert VECTORS_NAME in found["cpg_nodes"]
+    pins = Snapshot.open(str(edited.lakes[ALL])).pins
+    assert not any(stored_features(str(lake), {"cpg_nodes": pins["cpg_nodes"]}, versions).values())
 
 
 def test_tables_elsewhere_have_no_vectors() -> None:
