@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from deltalake import DeltaTable
 
+from codeanatomy.delta.read.light import location
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
@@ -52,21 +54,21 @@ def released(package: str) -> Iterator[Version]:
     return (Version(f"{package} {version}", read_tree(source)) for version, source in history(package))
 
 
-def follow(work: Path, versions: Iterator[Version]) -> None:
+def follow(work: Path, versions: Iterator[Version], *settings: str) -> None:
     """Build the first version, refresh to each other one, and hold every state against a clean lake."""
     source, lake = work / "source", work / "lake"
     first = next(versions)
     write_tree(source, first.tree)
-    clean_lake(lake, {REPOSITORY: source})
+    clean_lake(lake, {REPOSITORY: source}, *settings)
     counts: dict[str, dict[str, int]] = {}
     for number, version in enumerate(versions, start=1):
         write_tree(source, version.tree, version.touched)
         if not is_small(lake, source):
             shutil.rmtree(lake)
             counts.clear()
-            clean_lake(lake, {REPOSITORY: source})
+            clean_lake(lake, {REPOSITORY: source}, *settings)
             continue
-        report = refreshed(lake, {REPOSITORY: source})
+        report = refreshed(lake, {REPOSITORY: source}, *settings)
         clean = work / "clean"
         shutil.rmtree(clean, ignore_errors=True)
         clean_lake(clean, {REPOSITORY: source})
@@ -119,6 +121,15 @@ def test_a_few_releases(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_many_edits_one_after_the_other(seed: int, tmp_path: Path) -> None:
     follow(tmp_path, scripted(seed, 100))
+
+
+@pytest.mark.system
+def test_many_edits_of_a_lake_for_all_readers(tmp_path: Path) -> None:
+    follow(tmp_path, scripted(5, 40), "delta.readers=all")
+    lake = str(tmp_path / "lake")
+    for name, pin in Snapshot.open(lake).pins.items():
+        rows = DeltaTable(location(lake, name)).to_pyarrow_dataset().to_table(columns=["repo_id"])
+        assert len(rows) == pin.rows, name
 
 
 @pytest.mark.system
