@@ -271,5 +271,8 @@ def _print_build(report: BuildReport) -> None:
     for name, reasons in report.redone.items():
         counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
         click.echo(f"{name}: {sum(reasons.values()):,} files redone ({counts})", err=True)
+        whole = [step for step, actions in report.steps.items() if actions.get(name) == "run"]
+        if whole:
+            click.echo(f"{name}: all files redone by {', '.join(whole)}", err=True)
     if report.errors:
         click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)

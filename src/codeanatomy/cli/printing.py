@@ -225,7 +225,8 @@ def answer_notes(answer: Answer | SqlAnswer) -> Iterator[str]:
             )
         if not covered.graph:
             yield escape_unprintable(
-                f"{covered.repo_id} was last built without the graph stage: it has no nodes and edges"
+                f"{covered.repo_id} was last built without the graph stage:"
+                " its nodes and edges are those of an earlier run, or missing"
             )
 
 

@@ -52,11 +52,8 @@ from codeanatomy.maintain.maintenance_run import (
 from codeanatomy.maintain.retention import commit_time, version_at
 from codeanatomy.maintain.rollback import TableRollback, plan_rollback, roll_back_tables
 from codeanatomy.plan.run_plan import written_tables
-from codeanatomy.plan.steps import steps_of
+from codeanatomy.plan.steps import RESTORED_PREFIX, steps_of
 from codeanatomy.progress import Progress
-
-# Prefix of the fingerprint of a step that the next build must repeat.
-RESTORED_PREFIX = "restored-"
 
 
 class RestoredTable(Struct, frozen=True):

@@ -59,6 +59,7 @@ from codeanatomy.pipeline.pieces import (
     sum_counts,
 )
 from codeanatomy.pipeline.refreshes import (
+    add_pending,
     compare_tools,
     follow_feeds,
     had_diagnostics,
@@ -168,6 +169,8 @@ class Passes:
                 self._follow(NORMALIZE, RELATE, uncommitted=uncommitted)
                 self._stored_first_pass(Sink())
                 self._solved(Sink())
+        self._follow(GRAPH, uncommitted={FILES: refresh.edited, **refresh.touched})
+        add_pending(self.run, refresh)
         return refresh.impact
 
     @contextmanager
@@ -380,9 +383,11 @@ class Passes:
         if not is_whole:
             refresh = self._refresh_state
             normalized = self._normalized_files(refresh)
-            if self._is_indexed and self._second_files() is None:
-                # All files are normalized in pass two, which needs the diagnostics of relate of all.
-                normalized |= self._files(refresh.repo_id)
+            if self._is_indexed:
+                # Pass two normalizes all files it works on, and needs the diagnostics of relate of these.
+                self._follow(GRAPH)
+                second = self._second_files()
+                normalized |= self._files(refresh.repo_id) if second is None else second
             emitted = refresh.in_feed(RELATE) | normalized
             scopes[refresh.repo_id] = SolveScope(self._redone_files, emitted, normalized)
         inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
@@ -455,6 +460,8 @@ class Passes:
         step = GRAPH if self._busy[GRAPH] else NORMALIZE
         with self._step(step):
             self._follow(GRAPH)
+            if self.refresh is not None:
+                add_pending(self.run, self.refresh)
             files = self._second_files()
             wanted = self._second_inputs(files)
             inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]

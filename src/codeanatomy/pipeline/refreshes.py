@@ -161,3 +161,13 @@ def follow_feeds(
         windows = (window for window in changes.windows if window.table_name == FILES)
         paths = {path: how for each in windows for path, how in changed_paths(root, each, repo_id).items()}
         refresh.impact += tuple(Impact(path, how) for path, how in paths.items() if path not in known)
+
+
+def add_pending(run: Run, refresh: Refresh) -> None:
+    """Add the files that graph redoes because an earlier run has changed their relations or diagnostics."""
+    repo_id, known = refresh.repo_id, {each.path for each in refresh.impact}
+    pending = refresh.in_feed(GRAPH)
+    paths = [entry.path for entry in run.listed.listings[repo_id].entries] if pending else []
+    refresh.impact += tuple(
+        Impact(path, "pending") for path in paths if path not in known and file_id(repo_id, path) in pending
+    )

@@ -144,7 +144,10 @@ def _repository(source: str, base: Path) -> Repository:
     path = base / source
     name = ARCHIVE.sub("", path.resolve().name)
     if not NAME.fullmatch(name):
-        raise UsageError(f"{source!r} does not give a name for the repository", "write NAME=PATH")
+        raise UsageError(
+            f"{source!r} does not give a name for the repository",
+            "write NAME=PATH, with a name of letters, digits and . _ @ + / -",
+        )
     return Repository(name, path)
 
 

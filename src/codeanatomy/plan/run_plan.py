@@ -47,6 +47,7 @@ from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_stat
 from codeanatomy.plan.feeds import FeedChanges, has_changes, read_feeds, require_feeds
 from codeanatomy.plan.steps import (
     EXTRACT,
+    RESTORED_PREFIX,
     BuildInputs,
     Step,
     changed_rules,
@@ -440,6 +441,8 @@ def _change_reason(
     if not _has_current_ids(row):
         made = node_ids.ID_VERSION
         return f"its ids are of version {row.id_version}, this release makes version {made}: all steps run"
+    if row.plan_fingerprints[step.name].startswith(RESTORED_PREFIX):
+        return "one of its tables, or of those that it reads, was restored alone"
     own = changed_rules(row.rule_fingerprints.get(step.name), rules[step.name])
     changed = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
     if step.name == EXTRACT:
@@ -548,8 +551,11 @@ class _RefreshPlanner:
         """Return what a step has not processed yet; if it has to run, what its reason lacks as a text."""
         row, cursor = self.state.repositories[repo_id], self.state.cursors.get(repo_id, {}).get(step.name)
         damaged = self.state.damaged.intersection((*step.outputs, *step.inputs))
-        if cursor is None or damaged or not _has_current_ids(row):
+        if damaged or not _has_current_ids(row):
             return ""
+        if cursor is None:
+            known = row.plan_fingerprints.get(step.name, RESTORED_PREFIX)
+            return "" if known.startswith(RESTORED_PREFIX) else "it has no cursors in the change feeds"
         if cursor.rules != self.rules[step.name]:
             changed = changed_rules(cursor.rules, self.rules[step.name]) or ["the rules of an earlier step"]
             return "" if step.name in row.plan_fingerprints else f"{', '.join(changed)} changed"

@@ -35,6 +35,8 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.extract.file_rows import FAILURES
 
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
+# Prefix of the fingerprint of a step that the next build must repeat, because a table of it was restored.
+RESTORED_PREFIX = "restored-"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # Modules that several steps use, besides their own package, and those that decide which files are redone. Of

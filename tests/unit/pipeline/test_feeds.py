@@ -13,6 +13,7 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_files, location, newest_version
 from codeanatomy.errors import StorageFailure
+from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.lake.cursors import read_cursors
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan import feeds
@@ -284,3 +285,34 @@ def test_an_index_that_is_dropped_in_a_run_of_extract_alone(tmp_path: Path) -> N
     indexed.build("extract")
     indexed.build()
     assert indexed.differences() == {}
+
+
+def test_an_index_and_a_file_that_only_graph_has_to_redo(tmp_path: Path) -> None:
+    """Relate has found a disagreement in it, which is not lost with the rows that normalize writes again."""
+    first = b"def f0(): return 1\ndef f1(): return f0()\n"
+    second = b"from m1 import f1\ndef f0(): return 1\ndef g(): return f0()\n"
+    indexed = Indexed(tmp_path, ("m2.py", 1), tree={"m1.py": first, "m2.py": second, "m3.py": b"x = 1\n"})
+    # The name `f0` in the last line of m2 is that of m1, says the index.
+    symbol = "scip-python python app 0 `m1`/f0()."
+    defined = Occurrence(range=[0, 4, 6], symbol=symbol, symbol_roles=1)
+    used = Occurrence(range=[2, 16, 18], symbol=symbol)
+    documents = [
+        Document(relative_path=path, language="python", position_encoding=1, occurrences=[each])
+        for path, each in (("m1.py", defined), ("m2.py", used))
+    ]
+    metadata = Metadata(tool_info={"name": "by-hand", "version": "1"})
+    indexed.scip.given[APP].write_bytes(Index(metadata=metadata, documents=documents).SerializeToString())
+    indexed.build()
+    told = Snapshot.open(str(indexed.lake)).rows("diagnostics_norm_v1", ["path", "diag_code"]).to_pylist()
+    assert {"path": "m2.py", "diag_code": "scip_disagrees"} in told
+    (indexed.source / "m2.py").write_bytes(second + b"# c\n")
+    indexed.build("relate")
+    (indexed.source / "m3.py").write_bytes(b"x = 1\nz = 2\n")
+    indexed.build()
+    assert indexed.differences() == {}
+
+
+def test_a_forecast_has_what_only_graph_has_to_redo(behind: Behind) -> None:
+    behind.extract("a")
+    refreshed(behind.lake, {APP: behind.source}, until="relate")
+    assert [(each.path, each.reason) for each in behind.plan().impact[APP]] == [("a.py", "changed")]
