@@ -97,8 +97,8 @@ class Refresh:
 
     def in_feed(self, step: str, *tables: str) -> frozenset[str]:
         """The files that the feeds of some tables have for a step; of all its inputs if none is named."""
-        found = self.feeds.get(step, {})
-        return frozenset[str]().union(*(found.get(name, frozenset()) for name in tables or found))
+        feeds = self.feeds.get(step, {})
+        return frozenset[str]().union(*(feeds.get(name, frozenset()) for name in tables or feeds))
 
     @property
     def edited(self) -> frozenset[str]:

@@ -530,11 +530,11 @@ class _RefreshPlanner:
             action, reason = self.actions[step.name][repo_id]
             if action != "run" or any(self.actions[name][repo_id][0] == "run" for name in step.after):
                 continue
-            found = self._feed_changes(step, repo_id)
-            if isinstance(found, str):
-                self.actions[step.name][repo_id] = ("run", f"{reason}, and {found}" if found else reason)
+            changes = self._feed_changes(step, repo_id)
+            if isinstance(changes, str):
+                self.actions[step.name][repo_id] = ("run", f"{reason}, and {changes}" if changes else reason)
                 continue
-            others = found.all_files - {change.file_id for change in edited}
+            others = changes.all_files - {change.file_id for change in edited}
             count = len(others) + len(edited)
             if others and count > (self.request.max_share or 0) * len(self.request.file_states[repo_id]):
                 many = f"{count:,} files are in its change feeds: more than refresh.max_share"
@@ -544,7 +544,7 @@ class _RefreshPlanner:
             summary += [f"{len(others):,} files in its change feeds since it ran"] if others else []
             why = f"{', and '.join(summary)}{self._and_scip(repo_id)}"
             self.actions[step.name][repo_id] = ("refresh", why)
-            files = found.all_files | (files or frozenset())
+            files = changes.all_files | (files or frozenset())
         return files
 
     def _feed_changes(self, step: Step, repo_id: str) -> FeedChanges | str:
