@@ -3,6 +3,7 @@
     make bench-incremental                              # about ten minutes
     PYTHONPATH=tests python bench/incremental.py --check --work DIR     # each lake against a clean one, too
     PYTHONPATH=tests python bench/incremental.py --engine spark         # only these refreshes
+    PYTHONPATH=tests python bench/incremental.py --readers all          # a lake without deletion vectors
 
 One lake: a full build, then a refresh after each of the edits below, each the real command in a process of
 its own. The limits are those of `--engine auto`; without `--engine` the same refreshes are then made through
@@ -82,10 +83,21 @@ class Built(NamedTuple):
         return sum(int(table["rows"]) for table in self.report["tables"].values())
 
 
-def build(source: Path, lake: Path, engine: str = "auto") -> Built:
+def build(source: Path, lake: Path, engine: str = "auto", readers: str = "modern") -> Built:
     began = time.monotonic()
     done = subprocess.run(
-        [COMMAND, "build", f"django={source}", "--lake", lake, "--engine", engine, *OPTIONS],
+        [
+            COMMAND,
+            "--set",
+            f"delta.readers={readers}",
+            "build",
+            f"django={source}",
+            "--lake",
+            lake,
+            "--engine",
+            engine,
+            *OPTIONS,
+        ],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -136,6 +148,11 @@ def data_files(lake: Path) -> dict[str, set[str]]:
     return {name: {file.path for file in light_files(str(lake), name)} for name in STEP_TABLES.values()}
 
 
+def parquet_files(lake: Path) -> int:
+    """Number of files that were ever written for tables, change files among them."""
+    return sum("_delta_log" not in path.parts for path in lake.rglob("*.parquet"))
+
+
 def redone_by_step(lake: Path, before: dict[str, set[str]]) -> dict[str, int]:
     """Number of files whose rows each step has written since."""
     counts = {}
@@ -164,49 +181,54 @@ def main() -> int:
     )
     parser.add_argument("--work", type=Path, help="a folder for sources and lakes that stays")
     parser.add_argument("--engine", choices=ENGINES, help="the engine of the refreshes; all have limits then")
+    parser.add_argument(
+        "--readers", choices=("modern", "all"), default="modern", help="what can open the lake"
+    )
     parser.add_argument("--check", action="store_true", help="compare each lake with a clean one, row by row")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = asked.work or Path(name)
         missed = []
         for engine in (asked.engine,) if asked.engine else DEFAULT_ENGINES:
-            of_engine = measure(work, engine, check=asked.check)
+            of_engine = measure(work, engine, asked.readers, check=asked.check)
             missed += of_engine if engine in (asked.engine, "auto") else []
         for each in missed:
             talk(f"missed: {each}")
         return 1 if missed else 0
 
 
-def measure(work: Path, engine: str, *, check: bool) -> list[str]:
+def measure(work: Path, engine: str, readers: str, *, check: bool) -> list[str]:
     """Refresh a lake after each edit, print what that took, and return the limits that were missed."""
     source, lake = work / "django", work / "lake"
     for folder in (source, lake):
         shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(corpus.package("django"), source)
     talk("full build")
-    full = build(source, lake)
-    print(f"\nRefreshes by `--engine {engine}`\n")
+    full = build(source, lake, readers=readers)
+    print(f"\nRefreshes by `--engine {engine}`, `delta.readers = {readers}`\n")
     print(
-        "| build | files edited | files redone | by step | rows written | seconds | of full | limit "
-        "| whole process |"
+        "| build | files edited | files redone | by step | rows written | data files | seconds | of full "
+        "| limit | whole process |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     files = int(full.report["repositories"]["django"]["files"])
     print(
-        f"| full | | {files:,} | | {full.rows:,} | {full.seconds:.1f} | 1 | | {full.process:.1f} |",
+        f"| full | | {files:,} | | {full.rows:,} | {parquet_files(lake):,} | {full.seconds:.1f} | 1 | "
+        f"| {full.process:.1f} |",
         flush=True,
     )
     missed = []
     for name, count, undo in edits(source):
         talk(name)
-        before = data_files(lake)
-        done = build(source, lake, engine)
+        before, written = data_files(lake), parquet_files(lake)
+        done = build(source, lake, engine, readers)
         why = reasons(lake, done.report["run_id"])
         told = ", ".join(f"{reason} {number:,}" for reason, number in why.most_common())
         ratio = done.seconds / full.seconds
         steps = ", ".join(f"{step} {number:,}" for step, number in redone_by_step(lake, before).items())
         print(
-            f"| {name} | {count:,} | {why.total():,} ({told}) | {steps} | {done.rows:,} | {done.seconds:.1f} "
+            f"| {name} | {count:,} | {why.total():,} ({told}) | {steps} | {done.rows:,} "
+            f"| {parquet_files(lake) - written:,} | {done.seconds:.1f} "
             f"| {ratio:.3f} | {LIMITS[name]:.2f} | {done.process:.1f} |",
             flush=True,
         )
@@ -218,8 +240,8 @@ def measure(work: Path, engine: str, *, check: bool) -> list[str]:
         if check and not is_clean(source, lake, work / "clean"):
             missed.append(f"{name}: rows differ from those of a clean build")
         undo()
-        build(source, lake)
-    nothing = median(build(source, lake).process for _ in range(ROUNDS))
+        build(source, lake, readers=readers)
+    nothing = median(build(source, lake, readers=readers).process for _ in range(ROUNDS))
     session = median(seconds_of([sys.executable, "-c", SESSION]) for _ in range(ROUNDS))
     print(f"\nNothing changed: {nothing:.2f} s, {nothing / session:.2f} of a bare session ({session:.2f} s).")
     if nothing > NOTHING_LIMIT * session:

@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias, cast
 from uuid import uuid4
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema as DeltaSchema
@@ -28,6 +27,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.catalog.spec import Table
 from codeanatomy.config import load_settings
 from codeanatomy.delta.store import Store
 from codeanatomy.file_view import Reads, union_reads
@@ -105,7 +105,7 @@ def executor_of(spark: SparkSession, root: Path) -> SparkExecutor:
     store = Store(clone_session(spark, settings), str(root))
     names = {*FIRST, *SOLVED, *graph_reads("full")}
     for name in names:
-        create_table(Path(store.location(name)), arrow_schema(catalog.table(name)))
+        create_table(Path(store.location(name)), catalog.table(name))
     run = SimpleNamespace(
         spark=store.spark,
         spark_store=store,
@@ -120,13 +120,20 @@ def executor_of(spark: SparkSession, root: Path) -> SparkExecutor:
     return PlannedExecutor(cast("Run", run))
 
 
-def create_table(folder: Path, schema: pa.Schema) -> None:
+def create_table(folder: Path, table: Table) -> None:
     """A table of one file without rows; without a file there would be nothing to plan."""
     folder.mkdir(parents=True)
+    schema = arrow_schema(table)
     file = folder / f"part-{uuid4()}.parquet"
     pq.write_table(schema.empty_table(), file)
     added = AddAction(file.name, file.stat().st_size, {}, 0, True, '{"numRecords": 0}')
-    create_table_with_add_actions(str(folder), DeltaSchema.from_arrow(schema), [added])
+    has_feed = "change_data_feed" in table.write.enable_features
+    create_table_with_add_actions(
+        str(folder),
+        DeltaSchema.from_arrow(schema),
+        [added],
+        configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
+    )
 
 
 @pytest.fixture(scope="module")

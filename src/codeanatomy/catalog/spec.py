@@ -40,7 +40,7 @@ ColumnType = Literal[
 ORDERED_TYPES: tuple[ColumnType, ...] = ("string", "int", "bigint", "double", "timestamp")
 Stage = Literal["extract", "normalize", "relate", "graph", "meta", "observe"]
 StatsPolicy = Literal["off", "explicit", "auto"]
-SchemaMode = Literal["merge", "overwrite"]
+SchemaMode = Literal["merge"]
 ColumnMappingMode = Literal["id", "name"]
 CachePolicy = Literal["none", "memory", "delta_staging"]
 ZOrderWhen = Literal["never", "periodic", "after_partition_complete"]
@@ -173,7 +173,7 @@ class DeltaWritePolicy(Struct, frozen=True, omit_defaults=True):
 class DeltaSchemaPolicy(Struct, frozen=True, omit_defaults=True):
     """Schema changes that a commit may make where the stored schema differs from the contract."""
 
-    # None: refuse the commit; merge: add missing columns; overwrite: an overwrite replaces the schema.
+    # None: refuse the commit; merge: add missing columns, and replace all columns if no older row stays.
     schema_mode: SchemaMode | None = "merge"
     column_mapping_mode: ColumnMappingMode | None = None
 

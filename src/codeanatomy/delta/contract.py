@@ -224,5 +224,5 @@ def _castable(target: str, given: T.DataType) -> bool:
 def _no_cast(name: str, given: T.DataType, target: str) -> ContractError:
     return ContractError(
         f"{name} has type {given.simpleString()}, which cannot be cast to {target}",
-        "fix the code that produces the column; a stored table can be rewritten with schema_mode = overwrite",
+        "fix the code that produces the column; for a stored table, build into a new lake",
     )

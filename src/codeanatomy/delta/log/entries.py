@@ -299,8 +299,8 @@ def change_action(file: DataFile) -> dict[str, Any]:
     }
 
 
-def remove_action(file: LoggedFile, *, data_change: bool = True) -> dict[str, Any]:
-    """Build the action that removes a data file."""
+def remove_action(file: LoggedFile, *, data_change: bool = True, rows: int | None = None) -> dict[str, Any]:
+    """Build the action that removes a data file; of one that is added again, with its number of rows."""
     return {
         "remove": {
             "path": file.logged_path,
@@ -310,6 +310,7 @@ def remove_action(file: LoggedFile, *, data_change: bool = True) -> dict[str, An
             "partitionValues": file.partition,
             "size": file.size_bytes,
             **({} if file.vector is None else {"deletionVector": file.vector}),
+            **({} if rows is None else {"stats": json.encode({"numRecords": rows}).decode()}),
         }
     }
 

@@ -201,7 +201,12 @@ def _write_version(
         *([] if state is None else entries.alter_actions(state, missing, columns)),
         *map(entries.add_action, (*files, *copies)),
         *map(entries.change_action, changes),
-        *(entries.remove_action(each.file) for each in removed),
+        *(
+            entries.remove_action(
+                each.file, rows=each.file_rows if each.file.logged_path in partial else None
+            )
+            for each in removed
+        ),
         *(
             []
             if state is None

@@ -4,9 +4,8 @@
                           types, properties and features, all in one commit
     properties differ     set; properties that are no longer in the policy are unset
     columns missing       schema_mode merge: added as nullable columns; otherwise SchemaDrift
-    a column's type,      overwrite with schema_mode overwrite: replaced with the data;
-    extra columns,        otherwise SchemaDrift (merge ignores extra columns)
-    or partitions differ
+    a column's type, or   SchemaDrift (merge ignores extra columns)
+    partitions differ
     any of these, and a   replaced in the same commit, unless the policy allows no change
     commit of data files
     leaves no older row
@@ -73,17 +72,15 @@ def evolve(
     store: Store,
     table: Table,
     *,
-    replacing: bool = False,
     before: Callable[[], None] | None = None,
 ) -> SnapshotInfo:
     """Update an existing table to its contract and policy, and return its snapshot.
 
-    `replacing` means that the coming commit overwrites everything: if it also replaces the schema, the table
-    is not altered now. `before` is called if something will change.
+    `before` is called if something will change.
     """
     log = store.log(table.name)
     current = log.snapshot()
-    added, changed = _pending_changes(store, table, current, replacing=replacing)
+    added, changed = _pending_changes(store, table, current)
     if (added or changed) and before is not None:
         before()
     if not any(key in changed for key in FEATURE_PROPERTIES):
@@ -113,7 +110,7 @@ def missing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -
 
     None if `evolve` would also add columns or features. Raises the same errors and records the same events.
     """
-    added, changed = _pending_changes(store, table, current, replacing=False)
+    added, changed = _pending_changes(store, table, current)
     if added or not all(key.startswith(MANAGED) for key in changed):
         return None
     check_gate(table, current, store.record)
@@ -136,11 +133,7 @@ def replacing_properties(store: LakeTables, table: Table, current: SnapshotInfo)
 
 
 def _pending_changes(
-    store: LakeTables,
-    table: Table,
-    current: SnapshotInfo,
-    *,
-    replacing: bool,
+    store: LakeTables, table: Table, current: SnapshotInfo
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the columns to add, and the properties to set or (empty) to unset, before rows are written.
 
@@ -148,8 +141,6 @@ def _pending_changes(
     """
     if table.write.enable_features and isinstance(store, Store):
         require_engine_support(store.spark, table)
-    if replaces_schema(table, current, replacing=replacing):
-        return (), {}
     _refuse_other_partitions(table, current)
     return _new_columns(table, current), _changed_properties(table, current)
 
@@ -160,13 +151,6 @@ def _changed_properties(table: Table, current: SnapshotInfo) -> dict[str, str]:
     changed = {key: value for key, value in target.items() if current.properties.get(key) != value}
     stale = [key for key in current.properties if key.startswith(MANAGED) and key not in target]
     return {**changed, **dict.fromkeys(stale, "")}
-
-
-def replaces_schema(table: Table, current: SnapshotInfo, *, replacing: bool) -> bool:
-    """Return whether a commit that overwrites all rows also replaces the stored schema."""
-    repartitioned = current.partition_columns != table.write.partition_by
-    may_replace = replacing and table.schema.schema_mode == "overwrite"
-    return may_replace and (repartitioned or has_drifted(table, current))
 
 
 def has_drifted(table: Table, current: SnapshotInfo) -> bool:
@@ -185,7 +169,7 @@ def _refuse_other_partitions(table: Table, current: SnapshotInfo) -> None:
         raise SchemaDrift(
             f"{table.name} is partitioned by {list(current.partition_columns)}, "
             f"but its policy requires {list(table.write.partition_by)}",
-            f"overwrite it with tables.{table.name}.schema.schema_mode=overwrite, or restore the policy",
+            "build all repositories of the lake in one run (--full), or restore the policy",
         )
 
 
@@ -222,12 +206,11 @@ def _new_columns(table: Table, current: SnapshotInfo) -> tuple[str, ...]:
     """Return the columns to add; raise SchemaDrift if the schema policy does not allow the difference."""
     stored, contract = stored_schema(current), spark_schema(table)
     new, extra = _missing_columns(stored, contract), _missing_columns(contract, stored)
-    mode = table.schema.schema_mode
-    if (new or extra) and mode != "merge":
-        allowed = "only an overwrite may change it" if mode == "overwrite" else "its policy allows no change"
+    if (new or extra) and table.schema.schema_mode != "merge":
         raise SchemaDrift(
-            f"stored {table.name} differs from its contract in {', '.join((*new, *extra))}: {allowed}",
-            f"set tables.{table.name}.schema.schema_mode to merge or overwrite, or build a new lake",
+            f"stored {table.name} differs from its contract in {', '.join((*new, *extra))}:"
+            " its policy allows no change",
+            f"set tables.{table.name}.schema.schema_mode to merge, or build into a new lake",
         )
     return new
 
@@ -243,7 +226,7 @@ def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
     except AnalysisException as problem:
         raise SchemaDrift(
             f"the columns {', '.join(new)} of {table.name} cannot be changed in place: {cause_of(problem)}",
-            f"rewrite the table with tables.{table.name}.schema.schema_mode=overwrite",
+            "build all repositories of the lake in one run (--full), or build into a new lake",
         ) from problem
 
 
