@@ -175,6 +175,7 @@ def test_properties_come_with_the_commit(store: Store) -> None:
     assert held(store) == {"a": 1, "b": 2, "c": 1}
 
 
+@pytest.mark.system
 def test_spark_makes_the_commit_where_the_table_asks_for_more(store: Store) -> None:
     adopt(store, "r1", "a", written(store, lines("a", 1)))
     address = f"delta.`{store.location(TABLE.name)}`"

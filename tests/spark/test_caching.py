@@ -55,6 +55,7 @@ def test_the_strongest_wish_of_a_step_counts() -> None:
     assert boundary(GRAPH, "tables.cpg_nodes.cache=none")[1] == "none"
 
 
+@pytest.mark.system
 def test_memory_is_recorded_and_let_go(spark: SparkSession, lake: Path) -> None:
     assert not persisted(spark)
     found = uses(lake, recorded_runs(str(lake))[0].run_id)
@@ -68,6 +69,7 @@ def test_memory_is_recorded_and_let_go(spark: SparkSession, lake: Path) -> None:
         assert len(use["fingerprint"]) == 32
 
 
+@pytest.mark.system
 def test_memory_is_let_go_by_a_step_that_fails(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,6 +86,7 @@ def test_memory_is_let_go_by_a_step_that_fails(
     assert not persisted(spark)
 
 
+@pytest.mark.system
 def test_memory_is_let_go_by_a_pass_that_fails(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,7 +48,9 @@ def counted(rows: list[dict[str, Any]]) -> Counter[str]:
     return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 2), (2, 3), (0, 3)])
+@pytest.mark.parametrize(
+    ("first", "last"), [(0, 2), *(pytest.param(*each, marks=pytest.mark.system) for each in ((2, 3), (0, 3)))]
+)
 def test_the_net_effect_is_the_same(made: ThreeRuns, spark: SparkSession, first: int, last: int) -> None:
     since, until = made.runs[first], made.runs[last]
     light, in_spark = Lake.open(made.root), Lake.open(made.root, spark=spark)

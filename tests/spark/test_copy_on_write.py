@@ -88,6 +88,7 @@ def test_spark_creates_tables_with_the_same_features(
     assert ours.properties == theirs.properties
 
 
+@pytest.mark.system
 def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     table = featured(NODES, "change_data_feed", "deletion_vectors")
     lake = filled(Lake(LakeTables(store.root, (table,)), table, "owner_file_id"))
@@ -114,7 +115,9 @@ def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     assert rows.count() == lake.history[-1].total() - 10
 
 
-@pytest.mark.parametrize("setting", ["delta.readers=all", "delta.readers=modern"])
+@pytest.mark.parametrize(
+    "setting", ["delta.readers=all", pytest.param("delta.readers=modern", marks=pytest.mark.system)]
+)
 def test_refreshes_by_spark(spark: SparkSession, tmp_path: Path, setting: str) -> None:
     """A build and a refresh by Spark: the rows of a clean lake, and the protocol of the first version."""
     sources = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}

@@ -51,6 +51,7 @@ def merges(spark: SparkSession, target: str) -> list[tuple[int, int, int]]:
     return [(int(each[names[0]]), int(each[names[1]]), int(each[names[2]])) for each in done]
 
 
+@pytest.mark.system
 def test_a_table_that_follows_a_lake(tmp_path: Path, spark: SparkSession) -> None:
     follow = example()
     lake = ThreeRuns(tmp_path / "three", ())

@@ -60,6 +60,7 @@ def test_spark_and_one_process_make_the_same_rows(
     assert_clean(lake, tmp_path, sources)
 
 
+@pytest.mark.system
 def test_spark_redoes_what_was_extracted_before(spark: SparkSession, base: Path, tmp_path: Path) -> None:
     """The feeds say which files: one of them was extracted by local processes, another is edited now."""
     lake, sources = copied(base, tmp_path)

@@ -151,7 +151,7 @@ class Listening:
         return found
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.system)])
+@pytest.mark.parametrize("every", [60, pytest.param(1, marks=pytest.mark.system)])
 def test_every_statement_has_the_rows_of_the_light_lane(lake: SparkLake, light: Lake, every: int) -> None:
     # A verb is a function of what its reader says, so it is enough to compare that: a few statements for all
     # symbols. Those of `closest`, which are limited, are in another test.

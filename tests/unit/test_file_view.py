@@ -64,7 +64,7 @@ SURROGATES = {
 }
 # Bytes of the smallest buffer that counts as copied.
 OFFSETS = 64
-PACKAGES = ("requests", "flask", "hostile")
+PACKAGES = ("requests", pytest.param("flask", marks=pytest.mark.system), "hostile")
 Batches = Mapping[str, Sequence[pa.RecordBatch]]
 
 

@@ -141,6 +141,7 @@ def ids_of(text: str) -> dict[str, str]:
     return {row["node_id"]: row["node_kind"] for row in rows}
 
 
+@pytest.mark.system
 @settings(max_examples=examples(400), deadline=None)
 @given(MODULES, st.randoms(use_true_random=False))
 def test_whitespace_and_comments_change_no_id(module: Block, noise: random.Random) -> None:

@@ -31,6 +31,7 @@ def slow_col_to_byte(line_text: str, col: int, encoding: str) -> int | None:
     return None
 
 
+@pytest.mark.system
 @given(lines, st.sampled_from(ENCODINGS))
 def test_col_to_byte_against_a_slow_walk(line_text: str, encoding: str) -> None:
     for col in range(-1, 4 * len(line_text) + 3):

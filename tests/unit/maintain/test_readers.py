@@ -122,6 +122,7 @@ def test_a_lake_is_brought_to_all_readers_and_back(run: RunCommand, made: Path) 
     assert not verify(str(lake)).findings
 
 
+@pytest.mark.system
 def test_the_feed_goes_on(run: RunCommand, made: Path) -> None:
     lake = made / "lake"
     newest = Snapshot.open(str(lake)).pins["repo_files_v1"].version
@@ -167,6 +168,7 @@ def test_what_it_is_not_for(run: RunCommand, made: Path, tmp_path: Path) -> None
     assert {name: logged_versions(location(lake, name)) for name in DECLARED} == before
 
 
+@pytest.mark.system
 def test_an_older_run_can_be_restored(run: RunCommand, made: Path) -> None:
     """Its tables have vectors, and so has the protocol again."""
     lake, sources = made / "lake", {APP: made / "source"}

@@ -177,6 +177,7 @@ def test_cursors_are_at_the_pins_of_the_run_that_is_published(behind: Behind) ->
     assert all(versions == {name: pins()[name] for name in versions} for versions in cursors().values())
 
 
+@pytest.mark.system
 def test_relate_catches_up_with_normalize(behind: Behind) -> None:
     """Both write diagnostics, so both are refreshed."""
     behind.extract("a")
@@ -266,6 +267,7 @@ def test_an_index_and_diagnostics_of_files_with_other_relations(tmp_path: Path) 
     assert indexed.differences() == {}
 
 
+@pytest.mark.system
 def test_documents_of_files_that_are_gone_since_extract_ran_alone(tmp_path: Path) -> None:
     indexed = Indexed(tmp_path, ("a.py", 0), ("b.py", 4))
     (indexed.source / "a.py").unlink()
@@ -287,6 +289,7 @@ def test_an_index_that_is_dropped_in_a_run_of_extract_alone(tmp_path: Path) -> N
     assert indexed.differences() == {}
 
 
+@pytest.mark.system
 def test_an_index_and_a_file_that_only_graph_has_to_redo(tmp_path: Path) -> None:
     """Relate has found a disagreement in it, which is not lost with the rows that normalize writes again."""
     first = b"def f0(): return 1\ndef f1(): return f0()\n"

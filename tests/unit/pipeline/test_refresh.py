@@ -643,6 +643,7 @@ def test_an_edit_its_undoing_and_the_edit_again(mixed: Edited, edited: Edited, l
     expect_equal(edited.lake, longer)
 
 
+@pytest.mark.system
 def test_syntax_that_is_broken_and_mended(mixed: Edited, edited: Edited) -> None:
     report = edited.refreshed({"lib.py": "def f(:\n    return 1\n"})
     assert edited.redone(report.run_id) == {"lib.py": "changed", "use.py": "lost"}
