@@ -148,6 +148,7 @@ def test_whitespace_and_comments_change_no_id(module: Block, noise: random.Rando
     assert ids_of(rendered(module)) == ids_of("#!/x\n\n" + rendered(module, "  ", noise))
 
 
+@pytest.mark.system
 @settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_an_edit_in_a_definition_changes_no_id_outside(data: st.DataObject) -> None:

@@ -224,6 +224,7 @@ def test_a_refresh_reads_and_rewrites_the_files_of_one_source_file(
     assert sum(map(len, work.changed.values())) < 0.09 * sum(len(opened(reader, n)) for n in work.changed)
 
 
+@pytest.mark.system
 def test_without_statistics_of_repositories_all_files_are_read(tmp_path: Path) -> None:
     """The counts above depend on the policy: here it names no repository."""
     build_lake(tmp_path, 2, *without_statistics("repo_id"))

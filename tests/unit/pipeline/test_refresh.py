@@ -548,6 +548,7 @@ def test_what_moves_definitions_redoes_one_file_in_every_table(
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_another_signature_redoes_the_files_whose_relations_differ(library: Edited, tmp_path: Path) -> None:
     edited = library.copied(tmp_path)
     before = edited.versions()

@@ -289,7 +289,13 @@ DEEP = {
 }
 
 
-@pytest.mark.parametrize("name", DEEP)
+# Of many elements; they take seconds.
+LONG = ("list", "dict")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.system) if name in LONG else name for name in DEEP]
+)
 def test_deep_texts_are_walked(name: str) -> None:
     before = sys.getrecursionlimit()
     program = without_libcst("def f(*_): return f\n" + DEEP[name])
