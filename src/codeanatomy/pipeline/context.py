@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,6 +32,7 @@ from codeanatomy.lake.manifest import ChangeWindow, RunManifest
 from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
+from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
@@ -207,6 +208,11 @@ class Run:
     def chunk_count(self, repo_id: str) -> int:
         """Return the number of chunks that the files of a repository are divided into."""
         return chunk_count(len(self.listed.listings[repo_id].entries), self.repository_bytes[repo_id])
+
+    def paths_of(self, repo_id: str, files: Collection[str]) -> list[str]:
+        """Return the paths of some files of a repository, given their ids, in the order of its listing."""
+        entries = self.listed.listings[repo_id].entries if files else ()
+        return [entry.path for entry in entries if file_id(repo_id, entry.path) in files]
 
     def files_of(self, step: str) -> int:
         """Return the number of files that are read of the repositories that a step works on."""

@@ -162,10 +162,8 @@ def refuse_equal_keys(
 
 def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[bytes]) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
-    repo_id, changed_files = refresh.repo_id, refresh.in_feed(GRAPH, FILES)
-    paths = (entry.path for entry in run.listed.listings[repo_id].entries)
-    changed = {path for path in paths if file_id(repo_id, path) in changed_files}
-    files = sorted(changed_files)
+    files = sorted(refresh.in_feed(GRAPH, FILES))
+    changed = {*run.paths_of(refresh.repo_id, refresh.in_feed(GRAPH, FILES))}
     owners = [owner for stream in redone for owner in unpack_owners(stream) if owner.path in changed]
     if NODES in run.pins and owners:
         inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"

@@ -23,7 +23,6 @@ from codeanatomy.delta.write.adopt import local_folder
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
-from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Refresh, Run, counts_of
 from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
@@ -104,8 +103,7 @@ def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -
         for piece in executor.collect(held, IMPACT):
             impact += json.decode(piece.data, type=list[Impact])
     witnessed = refresh.in_feed(RELATE, *TOOL_TABLES) - redone - others
-    paths = [entry.path for entry in run.listed.listings[refresh.repo_id].entries] if witnessed else []
-    impact += [Impact(path, "witness") for path in paths if file_id(refresh.repo_id, path) in witnessed]
+    impact += [Impact(path, "witness") for path in run.paths_of(refresh.repo_id, witnessed)]
     refresh.impact = edited_first(impact)
 
 
@@ -165,9 +163,6 @@ def follow_feeds(
 
 def add_pending(run: Run, refresh: Refresh) -> None:
     """Add the files that graph redoes because an earlier run has changed their relations or diagnostics."""
-    repo_id, known = refresh.repo_id, {each.path for each in refresh.impact}
-    pending = refresh.in_feed(GRAPH)
-    paths = [entry.path for entry in run.listed.listings[repo_id].entries] if pending else []
-    refresh.impact += tuple(
-        Impact(path, "pending") for path in paths if path not in known and file_id(repo_id, path) in pending
-    )
+    known = {each.path for each in refresh.impact}
+    paths = run.paths_of(refresh.repo_id, refresh.in_feed(GRAPH))
+    refresh.impact += tuple(Impact(path, "pending") for path in paths if path not in known)

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.lake.lease import read_lease
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.lake.snapshot import Snapshot
@@ -23,6 +22,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from support.edits import GARBAGE, write_tree
 from support.light_builds import clean_lake, refreshed
 from support.marks import quick
+from support.scip_indexes import index
 
 STEPS = ("extract", "normalize", "relate", "graph")
 SOURCES = {
@@ -50,18 +50,7 @@ class Died(Exception):
 
 def scip_index(path: Path) -> ScipChoice:
     """Write an index with a document of a file, and one of a file that is not there."""
-    documents = [
-        Document(
-            relative_path=name,
-            language="python",
-            position_encoding=1,
-            occurrences=[Occurrence(range=[line, 4, 5], symbol=f"local {line}", symbol_roles=1)],
-        )
-        for name, line in (("lib.py", 0), ("lib.py", 4), ("nowhere.py", 0))
-    ]
-    metadata = Metadata(tool_info={"name": "by-hand", "version": "1"})
-    path.write_bytes(Index(metadata=metadata, documents=documents).SerializeToString())
-    return ScipChoice(given={"app": path})
+    return index(path, ("lib.py", 0), ("lib.py", 4), ("nowhere.py", 0))
 
 
 class Lakes:
