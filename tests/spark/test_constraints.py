@@ -7,13 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import find_violation, rules_for, with_semantic_type
 from codeanatomy.delta.write.commit import append
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
-from support.item_table import ITEMS, frame, item, with_policy
+from support.item_table import ITEMS, changed, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
 
@@ -53,6 +54,82 @@ def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -
         append(store, "items", every, Commit("r1"))
     assert caught.value.violated
     assert set(caught.value.violated) <= {rule for _, rule in BROKEN}
+
+
+# ITEMS with semantic types in a struct, in a list, and in a list in a list.
+NESTED = changed(
+    columns=(
+        *ITEMS.columns[:-1],
+        Column(
+            "place",
+            "struct",
+            "Where it is.",
+            fields=(Column("path", "string", "Its path.", semantic_type="Path"),),
+        ),
+        Column(
+            "marks",
+            "struct",
+            "What was seen.",
+            array=True,
+            fields=(
+                Column("line", "int", "1-based.", semantic_type="LineNo1"),
+                Column("offsets", "bigint", "Where.", array=True, semantic_type="BytePos"),
+                Column(
+                    "names",
+                    "struct",
+                    "Names for it.",
+                    array=True,
+                    fields=(Column("name", "string", "Dotted.", semantic_type="QName"),),
+                ),
+            ),
+        ),
+    )
+)
+
+
+def nested_item(number: int, place: Any = None, **mark: Any) -> dict[str, Any]:
+    """Return an item with two marks; the second one is given."""
+    first = {"line": 1, "offsets": [0, None], "names": [{"name": "a.f"}, {"name": None}, None]}
+    return item(number, place=place, marks=[first, {"line": None, "offsets": None, "names": None, **mark}])
+
+
+NESTED_BROKEN: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"place": {"path": "/abs.py"}}, "place.path_is_Path"),
+    ({"line": 0}, "marks.line_is_LineNo1"),
+    ({"offsets": [3, -1]}, "marks.offsets_is_BytePos"),
+    ({"names": [{"name": "b"}, {"name": ""}]}, "marks.names.name_is_QName"),
+)
+
+
+def test_values_in_lists_and_structs_are_checked(make_store: MakeStore, spark: SparkSession) -> None:
+    store = make_store(NESTED)
+    good = (
+        nested_item(1),
+        nested_item(2, place={"path": "a.py"}, line=7, offsets=[4], names=[{"name": "b"}]),
+        nested_item(3, place={"path": None}, names=[]),
+        item(4, place=None, marks=[None]),
+        item(5, place=None, marks=None),
+    )
+    assert append(store, "items", frame(spark, *good, table=NESTED), Commit("r1")).rows == len(good)
+    rows = frame(spark, *good, nested_item(6, line=0), table=NESTED)
+    with pytest.raises(ConstraintViolation) as caught:
+        append(store, "items", rows, Commit("r2"))
+    assert list(caught.value.violated) == ["marks.line_is_LineNo1"]
+    (sample,) = caught.value.samples
+    assert sample.startswith("marks.line_is_LineNo1: {")
+    assert f'"item_id":"{item(6)["item_id"]}"' in sample
+    assert store.log("items").snapshot().version == 0
+
+
+def test_each_rule_of_a_nested_value_catches_its_row(spark: SparkSession) -> None:
+    rules = rules_for(NESTED, {})
+    assert find_violation(NESTED, frame(spark, nested_item(1), table=NESTED), rules) is None
+    for fields, rule in NESTED_BROKEN:
+        rows = frame(spark, nested_item(1), nested_item(2, **fields), table=NESTED)
+        found = find_violation(NESTED, rows, rules)
+        assert found is not None
+        assert list(found.violated) == [rule]
+        assert len(found.samples) == 1
 
 
 def test_samples_are_few_even_if_every_row_is_broken(make_store: MakeStore, spark: SparkSession) -> None:

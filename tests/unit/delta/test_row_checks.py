@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.delta.write.row_checks import RowCheck, nested_fields
+from codeanatomy.delta.write.checks import nested_fields
+from codeanatomy.delta.write.row_checks import RowCheck
 from support.folders import ROOT, TESTS
 
 # Checks rows of two tables, here and in a child; prints what is found, and how many threads there are more.

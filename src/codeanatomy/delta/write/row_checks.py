@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -30,8 +30,8 @@ import pyarrow.compute as pc
 from msgspec import Struct, json
 
 from codeanatomy.catalog.semantic_types import BY_NAME
-from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.write.checks import SAMPLE_ROWS, is_printable, rules_for
+from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.write.checks import SAMPLE_ROWS, NestedField, is_printable, nested_fields, rules_for
 
 # Arrow bytes that are checked together: a DuckDB query costs some milliseconds.
 CHECKED_BYTES = 16 * 1024 * 1024
@@ -48,47 +48,19 @@ class BrokenRow(Struct, frozen=True):
     row: str
 
 
-class NestedField(Struct, frozen=True):
-    """A field of a list or struct whose semantic type has a check."""
-
-    # Column, and fields in it.
-    path: tuple[str, ...]
-    semantic_type: str
-
-    @property
-    def rule(self) -> str:
-        """The name of the rule, such as `nodes.bstart_is_BytePos`."""
-        return f"{'.'.join(self.path)}_is_{self.semantic_type}"
-
-    def values(self, rows: pa.Table) -> pa.ChunkedArray:
-        """Return the values of all rows."""
-        column, *fields = self.path
-        values = _flat(rows.column(column))
-        for field in fields:
-            values = _flat(pc.struct_field(values, field))
-        return values
-
-
-def nested_fields(table: Table) -> tuple[NestedField, ...]:
-    """Return the fields in lists and structs that are checked."""
-    return tuple(
-        field for column in table.columns for each in column.fields for field in _nested(each, (column.name,))
-    )
-
-
-def _nested(column: Column, parents: tuple[str, ...]) -> Iterator[NestedField]:
-    path = (*parents, column.name)
-    semantic = BY_NAME.get(column.semantic_type or "")
-    if semantic is not None and semantic.check is not None:
-        yield NestedField(path, semantic.name)
-    for each in column.fields:
-        yield from _nested(each, path)
-
-
 def _flat(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the items of lists, and other values as they are."""
     while pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
         values = pc.list_flatten(values)
+    return values
+
+
+def _nested_values(field: NestedField, rows: pa.Table) -> pa.ChunkedArray:
+    """Return the values of a field of all rows."""
+    column, *fields = field.path
+    values = _flat(rows.column(column))
+    for each in fields:
+        values = _flat(pc.struct_field(values, each))
     return values
 
 
@@ -143,7 +115,7 @@ class RowCheck:
 
     def _nested_hold(self, rows: pa.Table, semantic_type: str, fields: Sequence[NestedField]) -> bool:
         """Return whether all values of a semantic type in lists and structs satisfy its check."""
-        chunks = [chunk for field in fields for chunk in field.values(rows).chunks if len(chunk)]
+        chunks = [chunk for field in fields for chunk in _nested_values(field, rows).chunks if len(chunk)]
         if not chunks:
             return True
         check = str(BY_NAME[semantic_type].check)
