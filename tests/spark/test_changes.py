@@ -20,6 +20,8 @@ from codeanatomy.lake.snapshot import recorded_runs
 from codeanatomy.query.diff.change_windows import feed_tables
 from codeanatomy.query.engines.spark import plain_value
 from codeanatomy.query.lake import Lake
+from codeanatomy.spark import session
+from support.commands import RunCommand, command_runner
 from support.light_builds import clean_lake, refreshed
 from support.three_runs import ThreeRuns, copied, three_runs
 
@@ -108,6 +110,56 @@ def test_every_commit_is_the_same(
     assert {row._commit_version: row.ms for row in times} == {
         row["_commit_version"]: round(row["_commit_timestamp"].timestamp() * 1000) for row in expected
     }
+
+
+@pytest.fixture
+def ran(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: SparkSession
+) -> RunCommand:
+    """Runs commands that get the session of the tests instead of one of their own."""
+    monkeypatch.setattr(session, "open_session", lambda profile: spark)
+    monkeypatch.setattr(session, "close_session", lambda opened: None)
+    return command_runner(capfd, monkeypatch, tmp_path)
+
+
+PAGES: tuple[tuple[str, ...], ...] = (
+    (),
+    ("--repo", "b"),
+    (FILES,),
+    (FILES, "--all-commits"),
+    (RELATIONS, "--limit", "7"),
+    (RELATIONS, "--limit", "7", "--offset", "7"),
+    (RELATIONS, "--offset", "100000"),
+    (RELATIONS, "--all-commits", "--limit", "40", "--offset", "3", "--repo", "a"),
+    ("diagnostics_norm_v1",),
+)
+
+
+@pytest.mark.parametrize("arguments", PAGES, ids=lambda each: " ".join(each) or "counts")
+def test_the_command_prints_the_same_pages(
+    made: ThreeRuns, ran: RunCommand, arguments: tuple[str, ...]
+) -> None:
+    ask = ("changes", *arguments, "--since", made.runs[0], "--until", made.runs[2], "--lake", str(made.root))
+    code, light, _ = ran(*ask, "--format", "json", "--engine", "local")
+    assert code == 0
+    answer = json.loads(light)
+    assert answer["status"] == "ok"
+    assert answer.get("rows") or answer.get("counts") or "100000" in arguments
+    assert ran(*ask, "--format", "json", "--engine", "spark")[:2] == (0, light)
+
+
+def test_errors_of_the_command_need_no_session(
+    made: ThreeRuns, ran: RunCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "open_session", None)
+    lake = ("--lake", str(made.root), "--engine", "spark")
+    for arguments, message in (
+        (("cpg_nodes", "--since", made.runs[0]), "records no change feed"),
+        ((FILES, "--since", "nope"), "unknown run 'nope'"),
+        ((FILES, "--since", made.runs[0], "--repo", "z"), "unknown repository 'z'"),
+    ):
+        code, _, printed = ran("changes", *arguments, *lake)
+        assert (code, message in printed) == (2, True), printed
 
 
 def test_compaction_changes_no_row(tmp_path: Path, made: ThreeRuns, spark: SparkSession) -> None:

@@ -3,15 +3,17 @@
     codeanatomy changes --since 20260501T12 --lake lake                   # how many, by table and repository
     codeanatomy changes repo_files_v1 --since 20260501T12 --lake lake     # which
     codeanatomy changes relations_v1 --since 2026-05-01 --until latest --all-commits --lake lake
+    codeanatomy changes relations_v1 --since 2026-05-01 --engine spark --lake s3://bucket/lake
 
-No JVM is started. Tests: `tests/unit/query/test_changes.py`.
+A JVM is started for `--engine spark` and for lakes that are no local folder. Tests:
+`tests/unit/query/test_changes.py`, `tests/spark/test_changes.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -33,6 +35,7 @@ from codeanatomy.cli.printing import (
     print_rows,
     row_count,
 )
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.answers import DEFAULT_LIMIT
 
@@ -70,8 +73,17 @@ MAX_VALUE_CHARS = 24
 )
 @limit_option(DEFAULT_LIMIT, "Rows to show.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Rows to skip.")
+@click.option(
+    "--engine",
+    type=click.Choice(("auto", "local", "spark")),
+    default="auto",
+    show_default=True,
+    help="auto: DuckDB in this process if the lake is a local folder, else a Spark session.",
+)
 @answer_format_option
+@click.pass_obj
 def changes(
+    flags: tuple[str, ...],
     table: str | None,
     since: str,
     until: str | None,
@@ -81,41 +93,71 @@ def changes(
     allow_out_of_range: bool,
     limit: int,
     offset: int,
+    engine: Literal["auto", "local", "spark"],
     form: AnswerFormat | None,
-) -> str:
+) -> str | None:
     """List the rows of tables that were inserted, removed or changed between two runs.
 
     TABLE is a table with a change feed (repo_files_v1, relations_v1, diagnostics_norm_v1 and others). Without
     it the changed rows of each of them are counted, by repository.
     """
-    from codeanatomy.query.diff.table_changes import change_counts, table_changes
+    from codeanatomy.query.diff.table_changes import ChangeCounts, change_counts, table_changes
 
     chosen = effective_format(form)
+    in_spark = engine == "spark" or (engine == "auto" and not is_local(lake))
+    window: dict[str, Any] = {"repo_id": repo_id, "allow_out_of_range": allow_out_of_range}
+    page: dict[str, Any] = {"every_commit": all_commits, "limit": limit, "offset": offset}
+    result: ChangeCounts | TableChanges
     try:
-        if table is None:
-            if all_commits:
-                raise click.UsageError("--all-commits needs a TABLE")
-            counts = change_counts(lake, since, until, repo_id=repo_id, allow_out_of_range=allow_out_of_range)
+        if table is None and all_commits:
+            raise click.UsageError("--all-commits needs a TABLE")
+        if in_spark:
+            result = _read_in_spark(flags, lake, table, since, until, **window, **page)
+        elif table is None:
+            result = change_counts(lake, since, until, **window)
         else:
-            page = table_changes(
-                lake,
-                table,
-                since,
-                until,
-                repo_id=repo_id,
-                every_commit=all_commits,
-                limit=limit,
-                offset=offset,
-                allow_out_of_range=allow_out_of_range,
-            )
+            result = table_changes(lake, table, since, until, **window, **page)
     except CodeAnatomyError as error:
         print_error(error, form)
         raise
-    if table is None:
-        _print_counts(counts, chosen)
+    if isinstance(result, ChangeCounts):
+        _print_counts(result, chosen)
     else:
-        _print_changes(page, chosen)
-    return AT_ONCE
+        _print_changes(result, chosen)
+    return None if in_spark else AT_ONCE
+
+
+def _read_in_spark(
+    flags: tuple[str, ...],
+    lake: str,
+    table: str | None,
+    since: str,
+    until: str | None,
+    *,
+    repo_id: str | None,
+    allow_out_of_range: bool,
+    **page: Any,
+) -> ChangeCounts | TableChanges:
+    """Read counts or a page in a Spark session of its own."""
+    from codeanatomy.config import load_settings
+    from codeanatomy.delta.store import Store
+    from codeanatomy.query.diff.change_windows import open_window, require_feed
+    from codeanatomy.query.engines.spark_change_pages import change_page, change_totals
+    from codeanatomy.spark.session import close_session, open_session
+
+    # Wrong options are reported before a JVM starts.
+    window = open_window(lake, since, until, allow_out_of_range=allow_out_of_range)
+    window.check_repository(repo_id)
+    if table is not None:
+        require_feed(window, table)
+    spark = open_session(load_settings(flags).runtime)
+    try:
+        store = Store(spark, lake)
+        if table is None:
+            return change_totals(store, window, repo_id)
+        return change_page(store, window, table, repo_id=repo_id, **page)
+    finally:
+        close_session(spark)
 
 
 def _print_counts(counts: ChangeCounts, form: AnswerFormat) -> None:

@@ -12,7 +12,8 @@ with `_change_type`, `_commit_version` and `_commit_timestamp`.
 
 The feed is read twice: once for keys and hashes of rows, whose sums over insertions (1) and deletions (-1)
 are the net effect, and once for the values of the rows of a page. So memory does not depend on the size of
-rows. `query.engines.spark_changes` gives the same rows in a Spark session.
+rows. In a Spark session `query.engines.spark_changes` gives the same rows, and `spark_change_pages` the same
+pages.
 
 Tests: `tests/unit/query/test_changes.py`, `tests/spark/test_changes.py`.
 """
@@ -127,34 +128,18 @@ def table_changes(
 
     Rows are ordered by repository, path and line, those of `every_commit` by version first.
     """
-    check_limit(limit)
-    if type(offset) is not int or offset < 0:
-        raise UsageError(f"--offset must be 0 or more, got {offset!r}", "use an offset from 0")
+    check_page(limit, offset)
     window = _open(root, since, until, repo_id, newest, allow_out_of_range=allow_out_of_range)
     table = require_feed(window, name)
     versions = window.versions(name)
     with translate_errors(), lookup_connection() as connection:
         feed = _select_feed(root, name, versions, repo_id, skip_undone=not every_commit)
         if every_commit:
-            columns = (*CHANGE_COLUMNS, *table.column_names)
             rows, total = _commit_rows(connection, table, feed, limit, offset)
         else:
-            columns = (CHANGE, *table.column_names, WAS)
             rows, total = _net_rows(connection, table, feed, limit, offset)
-    cut = max(0, total - offset - len(rows))
-    return TableChanges(
-        root,
-        name,
-        window.run_a,
-        window.after.run_id,
-        versions.start,
-        versions.stop - 1,
-        columns,
-        tuple(rows),
-        total,
-        cut,
-        f"--offset {offset + len(rows)}" if cut else None,
-    )
+    columns = page_columns(table, every_commit=every_commit)
+    return make_page(root, window, name, columns, rows, total, offset)
 
 
 def change_counts(
@@ -176,6 +161,71 @@ def change_counts(
             _create_net_tables(connection, catalog.table(name), feed)
             counts += (ChangeCount(name, *row) for row in connection.execute(COUNTS).fetchall())
     return ChangeCounts(root, window.run_a, window.after.run_id, names, tuple(counts))
+
+
+def check_page(limit: int, offset: int) -> None:
+    """Raise UsageError for a limit or an offset that cannot be."""
+    check_limit(limit)
+    if type(offset) is not int or offset < 0:
+        raise UsageError(f"--offset must be 0 or more, got {offset!r}", "use an offset from 0")
+
+
+def make_page(
+    root: str,
+    window: RunWindow,
+    name: str,
+    columns: tuple[str, ...],
+    rows: Sequence[dict[str, Any]],
+    total: int,
+    offset: int,
+) -> TableChanges:
+    """Return the rows of a page with what they are part of."""
+    versions = window.versions(name)
+    maps = [column.name for column in catalog.table(name).columns if column.type.startswith("map<")]
+    for row in rows:
+        _sort_maps(row, maps)
+        _sort_maps(row.get(WAS) or {}, maps)
+    cut = max(0, total - offset - len(rows))
+    return TableChanges(
+        root,
+        name,
+        window.run_a,
+        window.after.run_id,
+        versions.start,
+        versions.stop - 1,
+        columns,
+        tuple(rows),
+        total,
+        cut,
+        f"--offset {offset + len(rows)}" if cut else None,
+    )
+
+
+def _sort_maps(row: dict[str, Any], names: Sequence[str]) -> None:
+    """Give maps the order of their keys: engines return them in different ones."""
+    for name in names:
+        if row.get(name):
+            row[name] = dict(sorted(row[name].items()))
+
+
+def page_columns(table: Table, *, every_commit: bool) -> tuple[str, ...]:
+    """Return the columns of a page, in order."""
+    return (*CHANGE_COLUMNS, *table.column_names) if every_commit else (CHANGE, *table.column_names, WAS)
+
+
+def net_order(table: Table) -> tuple[str, ...]:
+    """Return the columns that order net changes; nulls come last."""
+    return tuple(dict.fromkeys((*_place_columns(table), *key_columns(table))))
+
+
+def commit_order(table: Table) -> tuple[str, ...]:
+    """Return the columns that order the rows of a feed; nulls come last."""
+    return (COMMIT_VERSION, *_place_columns(table), *table.primary_key, CHANGE_TYPE)
+
+
+def former_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a row before it was changed, of the columns that differ."""
+    return {name: was for name, was in before.items() if was != after[name]}
 
 
 def line_of(row: Mapping[str, Any]) -> int | None:
@@ -228,7 +278,7 @@ def _commit_rows(
     (total,) = connection.execute(f"SELECT count(*) FROM ({feed})").fetchone() or (0,)
     names = (*CHANGE_COLUMNS, *table.column_names)
     listed = ", ".join(map(_quoted, names))
-    order = ", ".join(map(_quoted, (COMMIT_VERSION, *_place_columns(table), *table.primary_key, CHANGE_TYPE)))
+    order = ", ".join(map(_quoted, commit_order(table)))
     rows = connection.execute(f"SELECT {listed} FROM ({feed}) ORDER BY {order} LIMIT {limit} OFFSET {offset}")
     page = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
     for row in page:
@@ -243,7 +293,7 @@ def _net_rows(
     _create_net_tables(connection, table, feed)
     (total,) = connection.execute("SELECT count(*) FROM net_keys").fetchone() or (0,)
     keys = key_columns(table)
-    order = ", ".join(map(_quoted, dict.fromkeys((*_place_columns(table), *keys))))
+    order = ", ".join(map(_quoted, net_order(table)))
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE page AS SELECT *, row_number() OVER (ORDER BY {order}) AS number"
         f" FROM net_keys ORDER BY {order} LIMIT {limit} OFFSET {offset}"
@@ -264,9 +314,8 @@ def _net_rows(
             changes[number] = {CHANGE: change, **row, WAS: None}
         else:
             # The row before comes first.
-            before = changes[number]
-            differing = {name: before[name] for name in names if before[name] != row[name]}
-            changes[number] = {CHANGE: change, **row, WAS: differing}
+            before = {name: changes[number][name] for name in names}
+            changes[number] = {CHANGE: change, **row, WAS: former_values(before, row)}
     return list(changes.values()), total
 
 

@@ -1,11 +1,12 @@
 """Readers that run queries over a snapshot.
 
-statements       queries as data: SQL over slices of tables
-derived_columns  columns that are computed from stored ones
-light            deltalake and DuckDB, without a JVM
-spark            the caller's Spark session
-spark_changes    changes of tables between two runs, in a Spark session
-spark_lake       a lake in a Spark session: tables, graph, views and verbs as DataFrames
-ibis             the views as Ibis tables, on DuckDB or Spark
-views            the views of the catalogue as queries
+statements          queries as data: SQL over slices of tables
+derived_columns     columns that are computed from stored ones
+light               deltalake and DuckDB, without a JVM
+spark               the caller's Spark session
+spark_changes       changes of tables between two runs, in a Spark session
+spark_change_pages  pages of them, equal to those that are read without a JVM
+spark_lake          a lake in a Spark session: tables, graph, views and verbs as DataFrames
+ibis                the views as Ibis tables, on DuckDB or Spark
+views               the views of the catalogue as queries
 """
