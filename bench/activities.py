@@ -41,6 +41,7 @@ from processor import Processor
 from codeanatomy import catalog
 from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.extract.extractors import EXTRACTORS
@@ -256,7 +257,9 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
     passed: list[FirstPassed] = []
     gc.disable()
     names = (*extract_tables(EXTRACTORS), *FILE_TABLES)
-    sink = Sink({name: TableFolder(new_folder(work, name), catalog.table(name)) for name in names}).open()
+    sink = Sink(
+        {name: TableFolder(NewFiles(new_folder(work, name)), catalog.table(name)) for name in names}
+    ).open()
     for readings in groups(clock, folder, every, options):
         made, tables = first_pass(clock, readings, options)
         passed.append(FirstPassed([FileView(*view_key(view), {}) for view in made.views], made.streams))

@@ -45,7 +45,8 @@ from run import BARE
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
-from codeanatomy.delta.read.light import light_table, location
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.open_table import location
 from support import corpus
 
 # A script that runs Joern on a folder and prints its seconds.

@@ -41,7 +41,8 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.light import light_files, light_table, location
+from codeanatomy.delta.read.light import light_files, light_table
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.query.checks.compare import compare_lakes
 from support import corpus
 

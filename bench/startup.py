@@ -38,7 +38,7 @@ print("committed", flush=True)
 OURS = """
 import sys
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.spark.session import open_session
 from codeanatomy.delta.store import Store

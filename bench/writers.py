@@ -43,10 +43,11 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NO_FILES
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.adopt import adopt_files, local_folder
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.file_commits import commit_files, new_files
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_rows
 from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
@@ -140,7 +141,7 @@ def pack(spark: SparkSession, lake: str, name: str, folder: Path) -> Packed:
 
 def by_spark(store: Store, name: str, packed: Packed) -> Committed:
     """Spark's range exchange, sort and writer."""
-    write = TableWrite(store.table(name), "", packed.name)
+    write = TableWrite(store.table(name), NO_FILES, packed.name)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = (piece.data for piece in in_batches(batches))
@@ -153,8 +154,8 @@ def by_spark(store: Store, name: str, packed: Packed) -> Committed:
 
 def by_arrow(store: Store, name: str, packed: Packed) -> Committed:
     """The way of the product on a local lake."""
-    folder = local_folder(store, name)
-    if folder is None:
+    folder = new_files(store, name)
+    if folder == NO_FILES:
         raise SystemExit(f"{name} can only be written by Spark")
     if store.table(name).stage in FROM_PIECES:
         write = TableWrite(store.table(name), folder, packed.name, is_copy=name in COPIES)
@@ -163,7 +164,7 @@ def by_arrow(store: Store, name: str, packed: Packed) -> Committed:
         files = write_tables(packed.frame, [write], sizes, samples, CORES, inherit)[name]
     else:
         files = written_by_tasks(TableFolder(folder, store.table(name)), packed)
-    return adopt_files(store, name, files, (), Commit("bench"), by="repo_id")
+    return commit_files(store, name, files, (), Commit("bench"), by="repo_id")
 
 
 def written_by_tasks(target: TableFolder, packed: Packed) -> list[DataFile]:

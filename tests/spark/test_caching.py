@@ -79,7 +79,7 @@ def test_memory_is_let_go_by_a_step_that_fails(
         seen.append(persisted(spark))
         raise StorageFailure("it breaks", "")
 
-    monkeypatch.setattr(commits, "adopt_files", broken)
+    monkeypatch.setattr(commits, "commit_files", broken)
     with pytest.raises(StorageFailure, match="step extract failed: it breaks"):
         built(spark, tmp_path / "lake", {"b": put(tmp_path, "b")})
     assert any(seen)
@@ -138,7 +138,7 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
         clean_lake(lake, {name: put(tmp_path, name)})
     named = {"b": tmp_path / "b"}
     (tmp_path / "b" / "more.py").write_bytes(b"import m\n\nm.g()\n")
-    adopt = commits.adopt_files
+    adopt = commits.commit_files
     with monkeypatch.context() as patched:
 
         def broken(store: Any, name: str, *given: Any, **more: Any) -> Any:
@@ -146,7 +146,7 @@ def test_what_a_failed_run_has_staged_is_not_computed_again(
                 raise StorageFailure("it breaks", "")
             return adopt(store, name, *given, **more)
 
-        patched.setattr(commits, "adopt_files", broken)
+        patched.setattr(commits, "commit_files", broken)
         with pytest.raises(StorageFailure, match="step relate failed: it breaks"):
             built(spark, lake, named, until=RELATE, settings=STAGED)
     staged = list((lake / "staging" / RELATE).iterdir())

@@ -13,7 +13,8 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import load_settings
-from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.progress import Progress

@@ -15,7 +15,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import CommitRefused, Committed, Event
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.errors import (
     ConstraintViolation,
     EnvironmentProblem,

@@ -26,8 +26,8 @@ from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.log.entries import write_checkpoint
 from codeanatomy.delta.log.replay import replay_log
 from codeanatomy.delta.store import LakeTables, Store
-from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.restore import restore_table
+from codeanatomy.delta.write.spark_rows import append
 from support.owner_tables import NODES, Lake, Row, counted, key_columns, nodes_of, owner
 
 MODES: dict[str, tuple[FeatureName, ...]] = {

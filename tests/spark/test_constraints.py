@@ -12,7 +12,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import find_violation, rules_for, with_semantic_type
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
 from support.item_table import ITEMS, changed, frame, item, with_policy
 

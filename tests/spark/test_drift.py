@@ -16,7 +16,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, TableAltered
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.errors import ContractError, SchemaDrift
 from support.item_table import ITEMS, changed, frame, item
 

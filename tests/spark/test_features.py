@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.spec import DeltaSchemaPolicy, FeatureName
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.layout import FEATURES
-from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.read.open_table import open_table
+from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
 from codeanatomy.delta.write.evolve import evolve
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from support.item_table import ITEMS, changed, frame, item, with_policy
 from support.marks import quick
 
@@ -24,7 +25,7 @@ def test_the_protocol_stays_at_1_2_until_asked(make_store: MakeStore, spark: Spa
     store = make_store(ITEMS)
     append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
     replace_by_owner(store, "items", frame(spark, item(4)), [item(4)["file_id"]], Commit("r4"))
-    info = snapshot(store, "items")
+    info = open_table(store, "items").info
     assert (info.min_reader_version, info.min_writer_version) == (1, 2)
     assert (info.reader_features, info.writer_features) == ((), ())
 
@@ -60,7 +61,7 @@ def test_all_features_together(make_store: MakeStore, spark: SparkSession) -> No
     store = make_store(with_policy(enable_features=tuple(FEATURES)))
     append(store, "items", frame(spark, item(1), item(2)), Commit("r1"))
     spark.sql(f"DELETE FROM delta.`{store.location('items')}` WHERE bstart = 1")
-    info = snapshot(store, "items")
+    info = open_table(store, "items").info
     assert (info.min_reader_version, info.min_writer_version) == (3, 7)
     assert {feature.delta_name for feature in FEATURES.values()} <= set(info.writer_features)
     assert scan(store, "items").rows.count() == 1
@@ -73,7 +74,7 @@ def test_column_mapping_mode_of_the_schema_policy(make_store: MakeStore, spark: 
     )
     store = make_store(table)
     append(store, "items", frame(spark, item(1)), Commit("r1"))
-    assert snapshot(store, "items").properties["delta.columnMapping.mode"] == "id"
+    assert open_table(store, "items").info.properties["delta.columnMapping.mode"] == "id"
     assert scan(store, "items").rows.count() == 1
 
 
@@ -85,4 +86,4 @@ def test_a_feature_is_never_switched_off(make_store: MakeStore, spark: SparkSess
         Commit("r1"),
     )
     append(make_store(ITEMS), "items", frame(spark, item(2)), Commit("r2"))
-    assert snapshot(make_store(ITEMS), "items").properties["delta.enableChangeDataFeed"] == "true"
+    assert open_table(make_store(ITEMS), "items").info.properties["delta.enableChangeDataFeed"] == "true"

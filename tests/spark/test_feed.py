@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, FeedRead
 from codeanatomy.delta.feed import Window, read_feed
-from codeanatomy.delta.read.scan import snapshot
+from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from codeanatomy.spark.session import clone_session
 from support.item_table import ITEMS, file_id, frame, item, with_policy
@@ -58,7 +58,7 @@ def test_a_window_of_versions(fed: Store, events: list[Event]) -> None:
 
 def test_a_window_of_times(fed: Store) -> None:
     def made(version: int) -> datetime:
-        return datetime.fromtimestamp(snapshot(fed, "items", version).timestamp_ms / 1000, UTC)
+        return datetime.fromtimestamp(open_table(fed, "items", version).info.timestamp_ms / 1000, UTC)
 
     second = read_feed(fed, "items", Window(starting_timestamp=made(1), ending_timestamp=made(1)))
     assert {row._commit_version for row in second.collect()} == {1}

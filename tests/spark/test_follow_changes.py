@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from deltalake import DeltaTable as LightTable
 from pyspark.sql import SparkSession
 
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot
 from support.folders import ROOT
 from support.light_builds import clean_lake

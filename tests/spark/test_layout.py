@@ -22,7 +22,7 @@ from codeanatomy.catalog.spec import MB, BloomFilter, Table, WriterProperties
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.sql_functions import register_functions
 from support.item_table import ITEMS, file_id, frame, item, with_policy
 

@@ -16,7 +16,7 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import replace_by_owner
+from codeanatomy.delta.write.spark_rows import replace_by_owner
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors import spark_files

@@ -17,7 +17,7 @@ from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.replay import read_actions, replay_log
 from codeanatomy.delta.read.file_index import FileIndex
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import Optimized, compact, sort_files
 from codeanatomy.maintain.table_state import TableState, inspect_table

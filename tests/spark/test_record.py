@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import decode_stamp
-from codeanatomy.delta.read.light import light_table, location, table_facts
+from codeanatomy.delta.read.light import light_table, table_facts
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.manifest import InputPin, RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.run_plan import written_tables

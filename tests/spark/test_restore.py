@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append
 from codeanatomy.delta.write.restore import restore_table, restore_with_fallback
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from support.caller_table import NAME, UNDO, callers, write
 from support.small_lakes import RELATIONS

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.spec import Column, DeltaFeatureGate
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Event, GateChecked, Scanned
-from codeanatomy.delta.read.scan import scan, snapshot
+from codeanatomy.delta.read.open_table import open_table
+from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import GateError, PredicateError, TableMissing, UnknownName, UsageError
 from support.item_table import ITEMS, changed, file_id, frame, item
 
@@ -47,7 +48,7 @@ def test_no_pin_is_the_newest_and_stays_there(make_store: MakeStore, spark: Spar
 
 
 def test_a_time_is_resolved_to_a_version(three_versions: Store) -> None:
-    second = snapshot(three_versions, "items", 1)
+    second = open_table(three_versions, "items", 1).info
     moment = datetime.fromtimestamp(second.timestamp_ms / 1000, UTC)
     assert scan(three_versions, "items", moment).snapshot.version == 1
     assert scan(three_versions, "items", moment + timedelta(days=1)).snapshot.version == 2
@@ -65,12 +66,12 @@ def test_a_version_or_table_that_is_not_there(three_versions: Store, make_store:
             scan(three_versions, "items", nonsense)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="nothing"):
         scan(three_versions, "nothing")
-    with pytest.raises(TableMissing, match="no table"):
+    with pytest.raises(TableMissing, match="was never written"):
         scan(make_store(), "cpg_nodes")
 
 
 def test_snapshot_info_tells_protocol_properties_and_schema(three_versions: Store) -> None:
-    info = snapshot(three_versions, "items", 1)
+    info = open_table(three_versions, "items", 1).info
     assert (info.min_reader_version, info.min_writer_version) == (1, 2)
     assert (info.reader_features, info.writer_features) == ((), ())
     assert info.partition_columns == ("kind",)
@@ -128,7 +129,7 @@ def test_a_table_that_fails_its_gate_is_refused(
     checks = [event for event in events if isinstance(event, GateChecked)]
     assert not checks[-1].passed
     assert checks[-1].problems
-    assert snapshot(three_versions, "items").version == 2
+    assert open_table(three_versions, "items").info.version == 2
 
 
 def test_missing_and_extra_columns_and_recorded_expressions(

@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.config import RuntimeProfile, load_settings
 from codeanatomy.delta.store import Store, normalize_root
+from codeanatomy.delta.store_policy import SET_BY_SPARK, StorePolicy
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, StorageMismatch, UsageError
+from codeanatomy.spark import session as session_module
 from codeanatomy.spark.session import clone_session, open_session, require_delta, session_settings
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
@@ -35,6 +37,16 @@ def test_a_cluster_gets_the_jars_and_the_cores() -> None:
     settings = session_settings(RuntimeProfile(master="spark://h:7077", cores=8), JARS, ())
     assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar"
     assert (settings["spark.master"], settings["spark.cores.max"]) == ("spark://h:7077", "8")
+
+
+def test_connectors_come_after_the_jars_of_spark() -> None:
+    """In `spark.jars`, so that the class path is the one of the class archive."""
+    connector = (Path("/jars/my s3.jar"),)
+    settings = session_settings(RuntimeProfile(), JARS, (), connector)
+    assert settings["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
+    assert settings["spark.jars"] == "local:/jars/my%20s3.jar"
+    settings = session_settings(RuntimeProfile(master="spark://h:7077"), JARS, (), connector)
+    assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar,file:///jars/my%20s3.jar"
 
 
 def test_options_go_where_spark_delta_and_hadoop_look() -> None:
@@ -175,3 +187,43 @@ def test_a_session_that_reaches_storage_otherwise_is_refused(spark: SparkSession
         hadoop.unset("fs.s3a.secret.key")
     with pytest.raises(StorageMismatch, match=r"secret\.key"):
         store(flags[0])
+
+
+def test_options_that_spark_sets_itself_do_not_count(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session has some for S3 from its start, whatever the settings."""
+    names = [name for name, _ in spark.sparkContext.getConf().getAll()]
+    own = [name for name in names if name.startswith(("spark.hadoop.fs.", "spark.delta.logStore."))]
+    assert own
+    assert all(name.startswith(SET_BY_SPARK) for name in own)
+    monkeypatch.setattr(session_module, "require_file_system", lambda *_: None)
+    for root in ("s3a://bucket/lake", "abfss://box@mine.dfs.core.windows.net/lake", "gs://bucket/lake"):
+        StorePolicy().require_match(spark, root)
+    with pytest.raises(StorageMismatch, match=r"fs\.s3a\.vectored\.read\.min\.seek\.size"):
+        # If the settings have one, the session must have the same.
+        StorePolicy({"fs.s3a.vectored.read.min.seek.size": "1K"}).require_match(spark, "s3a://bucket/lake")
+
+
+@pytest.mark.parametrize(
+    ("uri", "hint"),
+    [
+        ("s3://bucket/lake", "s3a://"),
+        ("gs://bucket/lake", "spark.jars"),
+        ("abfss://box@mine.dfs.core.windows.net/lake", "spark.jars"),
+    ],
+)
+def test_a_session_without_the_file_system_of_a_lake_is_refused(
+    spark: SparkSession, uri: str, hint: str
+) -> None:
+    with pytest.raises(EnvironmentProblem, match="no file system for") as told:
+        StorePolicy().require_match(spark, uri)
+    assert hint in told.value.hint
+
+
+def test_a_session_without_the_connector_names_the_command(spark: SparkSession) -> None:
+    if spark.conf.get("spark.jars", ""):
+        pytest.skip("this session has the connector to S3")
+    with pytest.raises(EnvironmentProblem, match="no file system for s3a://") as told:
+        StorePolicy().require_match(spark, "s3a://bucket/lake")
+    assert "codeanatomy setup --with s3" in told.value.hint

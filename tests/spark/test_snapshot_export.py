@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.snapshot_export import export_snapshot
 from support.three_runs import ThreeRuns, three_runs

@@ -16,6 +16,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors import spark_files
@@ -246,7 +247,7 @@ def test_tables_and_their_copies_are_written_from_the_same_pieces(
     monkeypatch.setattr(spark_files, "FEW_BYTES", few_bytes)
     made = edges(4, 30)
     writes = [
-        TableWrite(table, str(tmp_path / table.name), EDGES.name, is_copy=table is not EDGES)
+        TableWrite(table, NewFiles(str(tmp_path / table.name)), EDGES.name, is_copy=table is not EDGES)
         for table in (EDGES, BY_SRC, BY_DST)
     ]
     keys = {EDGES.name: samples(BY_SRC, all_rows(made), 5)}

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 
 NAME = "relations_v1"
 UNDO = Commit("run-8", sequence=-1)

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
 from codeanatomy.spark.session import open_session

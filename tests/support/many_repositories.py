@@ -15,7 +15,8 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.validation import DATA_STAGES
 from codeanatomy.delta.log.replay import read_actions
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location
 
 # Source files of a repository.
 FILES = 4

@@ -3,7 +3,7 @@
     with running_minio(tmp_path, ("lakes",)) as server:
         server.storage_options                    # Hadoop options, as `runtime.storage_options` takes them
         server.flags                              # the same as `--set` flags of the command line
-        server.uri("lakes", "requests")           # s3a://lakes/requests
+        server.limited_options("s3:GetObject")    # the same with credentials that permit only this
 
 `go install` checks the module's hash. The data of the server lies in the test's folder; a folder in it is a
 bucket. Tests are skipped where neither the server nor Go is there.
@@ -11,7 +11,11 @@ bucket. Tests are skipped where neither the server nor Go is there.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,10 +23,12 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -33,6 +39,8 @@ VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
 BUILD_SECONDS, START_SECONDS = 1800, 30
 ATTEMPTS = 3
 REGION = "us-east-1"
+# Hadoop uses a session token only if it is told to.
+TEMPORARY = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
 # The variables of S3 clients, which would change what a test configures.
 CLIENT_VARIABLES = ("AWS_", "MINIO_")
 
@@ -65,13 +73,62 @@ class Minio:
     def flags(self) -> tuple[str, ...]:
         return option_flags(self.storage_options)
 
-    def uri(self, bucket: str, path: str) -> str:
-        return f"s3a://{bucket}/{path}"
+    def limited_options(self, *actions: str) -> dict[str, str]:
+        """Options with temporary credentials that permit only these actions, on all buckets."""
+        statement = {"Effect": "Allow", "Action": actions, "Resource": ["arn:aws:s3:::*"]}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        answer = ""
+        end = time.monotonic() + START_SECONDS
+        while not answer:
+            try:
+                answer = self._assume_role({"Policy": policy, "DurationSeconds": "900"})
+            except HTTPError:
+                # For some time after the start there is no user yet.
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
+
+        def value(tag: str) -> str:
+            match = re.search(f"<{tag}>([^<]+)</{tag}>", answer)
+            assert match, tag
+            return match[1]
+
+        return {
+            **self.storage_options,
+            "fs.s3a.access.key": value("AccessKeyId"),
+            "fs.s3a.secret.key": value("SecretAccessKey"),
+            "fs.s3a.session.token": value("SessionToken"),
+            "fs.s3a.aws.credentials.provider": TEMPORARY,
+        }
+
+    def _assume_role(self, parameters: dict[str, str]) -> str:
+        """Call the server's token service, with a signature of version 4."""
+        body = urlencode({"Action": "AssumeRole", "Version": "2011-06-15", **parameters}).encode()
+        now = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        scope = f"{now[:8]}/{REGION}/sts/aws4_request"
+        digest = hashlib.sha256(body).hexdigest()
+        headers = {"host": f"127.0.0.1:{self.port}", "x-amz-content-sha256": digest, "x-amz-date": now}
+        names = ";".join(headers)
+        lines = [f"{name}:{value}" for name, value in headers.items()]
+        canonical = "\n".join(["POST", "/", "", *lines, "", names, digest])
+        text = "\n".join(["AWS4-HMAC-SHA256", now, scope, hashlib.sha256(canonical.encode()).hexdigest()])
+        key = f"AWS4{self.secret_key}".encode()
+        for part in scope.split("/"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        signature = hmac.digest(key, text.encode(), "sha256").hex()
+        headers["authorization"] = (
+            f"AWS4-HMAC-SHA256 Credential={self.access_key}/{scope}, "
+            f"SignedHeaders={names}, Signature={signature}"
+        )
+        headers["content-type"] = "application/x-www-form-urlencoded"
+        opener = build_opener(ProxyHandler({}))
+        with opener.open(Request(f"{self.endpoint}/", body, headers), timeout=START_SECONDS) as response:
+            return str(response.read(), "utf-8")
 
 
 def option_flags(options: dict[str, str]) -> tuple[str, ...]:
     """Return storage options as flags of the command line."""
-    settings = (f'runtime.storage_options."{name}"={value}' for name, value in options.items())
+    settings = (f"runtime.storage_options.{name}={value}" for name, value in options.items())
     return tuple(part for setting in settings for part in ("--set", setting))
 
 

@@ -22,8 +22,8 @@ from codeanatomy.delta.log.replay import replay_vectors
 from codeanatomy.delta.read.duck import lookup_connection, select_rows
 from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
 from codeanatomy.delta.store import LakeTables, Store
-from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
 
@@ -91,7 +91,7 @@ class Lake:
         batches = [pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(self.table))] if rows else []
         files = write_files(self.location, self.table, batches)
         gone, shared = set(owners), set(shared_repos)
-        done = adopt_files(
+        done = commit_files(
             self.tables,
             self.table.name,
             files,

@@ -27,6 +27,9 @@ TIMELY = ("mtime_ns", "run_id", "timestamp_ms")
 # By table: how many rows, and the sum of their hashes, which no order and no row of another repository hides.
 Figures: TypeAlias = dict[str, tuple[int, int]]
 
+# Columns of the conditions.
+KEYS = ("repo_id", "run_id")
+
 
 def published(root: Path | str) -> Figures:
     """All rows of the published version of every table."""
@@ -69,7 +72,8 @@ def counted(root: Path | str) -> list[str]:
 
 def _rows(lake: Snapshot, name: str, where: pc.Expression | None = None) -> pa.Table:
     columns = [column for column in catalog.table(name).column_names if column not in TIMELY]
-    return lake.rows(name, columns, where)
+    rows = lake.rows(name, list(dict.fromkeys((*columns, *(KEYS if where is not None else ())))))
+    return (rows if where is None else rows.filter(where)).select(columns)
 
 
 def _figures(rows: pa.Table) -> tuple[int, int]:

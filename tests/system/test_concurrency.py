@@ -21,7 +21,8 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write import commit as commit_module
-from codeanatomy.delta.write.commit import LOST, Retry, append
+from codeanatomy.delta.write.commit import LOST, Retry
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import CommitConflict
 from support import committer
 from support.item_table import frame, item

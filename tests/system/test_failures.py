@@ -165,7 +165,7 @@ def test_what_a_dead_run_left_is_undone(
 def test_half_of_the_tables_of_a_new_lake(
     spark: SparkSession, clean: dict[int, Figures], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adopt, tried = commits.adopt_files, []
+    adopt, tried = commits.commit_files, []
 
     def half(store: Any, name: str, *rest: Any, **more: Any) -> Any:
         tried.append(name)
@@ -175,7 +175,7 @@ def test_half_of_the_tables_of_a_new_lake(
 
     lake = tmp_path / "lake"
     with monkeypatch.context() as patched:
-        patched.setattr(commits, "adopt_files", half)
+        patched.setattr(commits, "commit_files", half)
         with pytest.raises(StorageFailure, match=r"step extract failed: \w+ cannot be written"):
             built(spark, lake, sources(tmp_path, 1))
     assert last_error(lake)[0] == "failed"

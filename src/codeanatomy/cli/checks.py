@@ -202,7 +202,7 @@ def _compare_with_clean_build(
     flags: tuple[str, ...], lake: str, repo_id: str | None, as_of: str | None, limit: int, form: str
 ) -> None:
     """Compare a lake, row for row, with a build of the same sources into a temporary lake."""
-    from codeanatomy.delta.read.duck import local_path
+    from codeanatomy.delta.store_policy import local_path
     from codeanatomy.lake.snapshot import Snapshot
     from codeanatomy.progress import Progress
     from codeanatomy.query.checks.compare import compare_lakes

@@ -8,8 +8,9 @@ Tests: `tests/unit/cli/test_cli.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 import msgspec
@@ -29,6 +30,10 @@ from codeanatomy.cli.options import Format, format_option
 from codeanatomy.cli.printing import print_json, print_table
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS
+
+if TYPE_CHECKING:
+    from codeanatomy.cli.doctor import Check
+    from codeanatomy.lake.store_checks import StoreCheck
 
 
 @click.command()
@@ -161,17 +166,27 @@ def config_show(flags: tuple[str, ...], with_sources: bool, everything: bool, fo
 
 
 @click.command()
+@click.option("--lake", metavar="DIR", help="Check the store of this lake instead: a folder or URI.")
 @format_option
 @click.pass_obj
-def doctor(flags: tuple[str, ...], form: Format) -> None:
+def doctor(flags: tuple[str, ...], lake: str | None, form: Format) -> None:
     """Check that this machine has what a build needs.
 
     Checks Java, jars, the Python of Spark's workers, memory, disk, Node.js with scip-python, and pyrefly.
+    With --lake: the jars for its store, endpoint, region, credentials, and whether objects can be listed,
+    written, created only once, read and deleted; for that, two small objects are written and deleted.
     Exit code 4 if a check fails.
     """
-    from codeanatomy.cli.doctor import examine
+    settings = load_settings(flags)
+    checks: Sequence[Check | StoreCheck]
+    if lake is None:
+        from codeanatomy.cli.doctor import examine
 
-    checks = examine(load_settings(flags).runtime.driver_memory)
+        checks = examine(settings.runtime.driver_memory)
+    else:
+        from codeanatomy.lake.store_checks import examine_store
+
+        checks = examine_store(lake, settings.runtime)
     if form == "json":
         print_json([msgspec.to_builtins(check) for check in checks])
     else:
@@ -184,10 +199,17 @@ def doctor(flags: tuple[str, ...], form: Format) -> None:
 
 
 @click.command()
-def setup() -> None:
+@click.option(
+    "--with",
+    "connectors",
+    multiple=True,
+    type=click.Choice(["s3"]),
+    help="Also download what Spark needs for lakes on a store; s3: 690 MB for s3a:// URIs.",
+)
+def setup(connectors: tuple[str, ...]) -> None:
     """Download the jars and prepare a fast start, once per machine."""
     from codeanatomy.spark.class_archive import train_archive
-    from codeanatomy.spark.jars import cache_folder, ensure_jars
+    from codeanatomy.spark.jars import CONNECTORS, cache_folder, ensure_jars
     from codeanatomy.spark.java import find_java
 
     java = find_java()
@@ -195,6 +217,9 @@ def setup() -> None:
     click.echo(f"java {java.major} at {java.path}", err=True)
     jars = ensure_jars(cache, java)
     click.echo(f"{len(jars)} jars in {cache / 'jars'}", err=True)
+    for name in dict.fromkeys(connectors):
+        more = ensure_jars(cache, java, CONNECTORS[name])
+        click.echo(f"{len(more)} jars for lakes on {name}", err=True)
     archive = train_archive(cache, java, jars)
     click.echo(f"class archive {archive}" if archive else "no class archive: starts will be slower", err=True)
 

@@ -20,7 +20,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.spark.session import open_session
 
 

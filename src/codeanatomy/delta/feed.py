@@ -28,7 +28,7 @@ from pyspark.sql import types as T
 from codeanatomy.delta.contract import plan_projection, project, stored_schema
 from codeanatomy.delta.events import FeedRead
 from codeanatomy.delta.log.jvm_log import DeltaLog, SnapshotInfo
-from codeanatomy.delta.read.scan import snapshot
+from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 
@@ -55,7 +55,7 @@ class Window(Struct, frozen=True, omit_defaults=True):
 
 def read_feed(store: Store, name: str, window: Window) -> DataFrame:
     """Read the changes of a table within a window."""
-    info = snapshot(store, name)
+    info = open_table(store, name).info
     log = store.log(name)
     versions = resolve_window(window, log, info)
     stored = stored_schema(info)
@@ -76,7 +76,7 @@ def stream_feed(store: Store, name: str, starting_version: int) -> DataFrame:
     Its batches have the rows of each commit once, also of commits that are made later: the start may be the
     version after the newest. The position is in the checkpoint of the query, which has precedence.
     """
-    info = snapshot(store, name)
+    info = open_table(store, name).info
     if starting_version > info.version + 1:
         raise FeedOutOfRange(
             f"start version {starting_version} is after the next version {info.version + 1} of {name}",

@@ -21,7 +21,7 @@ from codeanatomy.delta.events import GateChecked, Recorder
 from codeanatomy.delta.layout import FEATURES
 from codeanatomy.delta.log.entries import FEATURE_PROTOCOL, IMPLIED
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
-from codeanatomy.delta.read.light import HARMLESS
+from codeanatomy.delta.read.open_table import HARMLESS
 from codeanatomy.errors import GateError
 
 # Reader features that a table may have.

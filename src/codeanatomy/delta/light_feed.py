@@ -22,7 +22,6 @@ Tests: `tests/unit/delta/test_light_feed.py`, `tests/spark/test_light_feed.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
@@ -37,19 +36,19 @@ from codeanatomy.delta.log.deletion_vectors import (
     removed_bits,
     vector_path,
 )
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import (
     Action,
     Add,
     LogState,
     Remove,
-    entry_path,
+    commit_time_ms,
     read_actions,
     read_commit_info,
     replay_log,
 )
 from codeanatomy.delta.read.duck import (
     duck_type,
-    local_path,
     lookup_connection,
     parquet_relation,
     rows_at,
@@ -58,7 +57,8 @@ from codeanatomy.delta.read.duck import (
     translate_errors,
 )
 from codeanatomy.delta.read.file_index import MAPPING, logged_files
-from codeanatomy.delta.read.light import location, newest_version
+from codeanatomy.delta.read.light import newest_version
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import FeedLost, FeedOutOfRange, StorageFailure, UsageError
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def select_changes(
     """Return the SQL query for the rows that changed within a closed window, and `CHANGE_COLUMNS`."""
     table = catalog.table(name)
     versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
-    place = location(local_path(root), name)
+    place = location(root, name)
     commits = _commits(place, table, versions, repo_id, skip_undone=skip_undone) if versions else ()
     selects = [_select_nothing(table), *(each for commit in commits for each in _selects(place, commit))]
     names = ", ".join(f'"{each}"' for each in (*(columns or table.column_names), *CHANGE_COLUMNS))
@@ -173,9 +173,9 @@ def select_changes(
 
 
 def records_changes(root: str, name: str, version: int) -> bool:
-    """Return whether a version of a local table records its changes."""
+    """Return whether a version of a table records its changes."""
     try:
-        return _is_recorded(replay_log(location(local_path(root), name), version).metadata)
+        return _is_recorded(replay_log(location(root, name), version).metadata)
     except FileNotFoundError as problem:
         raise _missing_entry(name, version) from problem
 
@@ -292,7 +292,7 @@ def _commit_ms(place: str, version: int, metadata: Mapping[str, Any]) -> int:
         recorded = read_commit_info(place, version).get("inCommitTimestamp")
         if recorded is not None:
             return int(recorded)
-    return entry_path(place, version).stat().st_mtime_ns // 1_000_000
+    return commit_time_ms(place, version)
 
 
 def _changed_files(actions: Sequence[Action]) -> Iterator[ChangedFile]:
@@ -325,10 +325,11 @@ def _may_hold(table: Table, metadata: dict[str, Any], add: Add | None, repo_id: 
 
 def _require_files(place: str, name: str, version: int, files: Sequence[ChangedFile]) -> None:
     """Raise FeedLost if a file with changes, or a deletion vector of it, is missing."""
+    folder = folder_of(place)
     for file in files:
-        vectors = (vector_path(place, each) for each in file.vectors if each)
-        for path in (Path(place, unquote(file.logged_path)), *vectors):
-            if path is not None and not path.is_file():
+        vectors = (vector_path(each) for each in file.vectors if each)
+        for path in (unquote(file.logged_path), *vectors):
+            if path is not None and folder.stat(path) is None:
                 raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
 
 

@@ -36,10 +36,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotModifiedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
 from codeanatomy.delta.store_policy import FAMILIES, is_local, path_of, policy_for
@@ -163,7 +170,18 @@ def storage_errors(uri: str) -> Iterator[None]:
         raise explain(uri, problem) from None
 
 
-# Codes of answers, of S3 and of Azure, by what to do about them.
+About = Literal["endpoint", "credentials", "region", "bucket", "permission", "load", "other"]
+
+
+class StoreProblem(NamedTuple):
+    """An error of a store: its subject, and what to do."""
+
+    about: About
+    message: str
+    hint: str
+
+
+# Codes of answers, of S3 and of Azure, by what they are about.
 NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound", "InvalidBucketName"})
 WRONG_KEY = frozenset(
     {
@@ -181,11 +199,17 @@ EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", 
 WRONG_REGION = frozenset(
     {"AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException"}
 )
+DENIED = frozenset(
+    {"AccessDenied", "AllAccessDisabled", "AuthorizationFailure", "AuthorizationPermissionMismatch"}
+)
 WRONG_CLOCK = frozenset({"RequestTimeTooSkewed"})
 BUSY = frozenset({"SlowDown", "ServerBusy", "Throttling", "TooManyRequests"})
-# Services that give credentials to processes on machines of a cloud: asked if none are configured.
-METADATA = re.compile(
-    r"169\.254\.(169\.254|170\.2)|metadata\.google\.internal|Missing (access|secret) key", re.IGNORECASE
+# Services that give credentials to processes on machines of a cloud, used if none are configured.
+METADATA = re.compile(r"169\.254\.(169\.254|170\.2)|metadata\.google\.internal")
+# Credentials that no request can be made with.
+UNUSABLE = re.compile(
+    r"Missing(AccessKeyId|SecretAccessKey|SasComponent)|\bInvalidAccessKey\b|"
+    r"(open|decode) service account file"
 )
 CREDENTIALS = {
     "fs.s3a.": "fs.s3a.access.key and fs.s3a.secret.key in runtime.storage_options, "
@@ -193,93 +217,107 @@ CREDENTIALS = {
     "fs.azure.": "fs.azure.account.key.ACCOUNT.dfs.core.windows.net in runtime.storage_options",
     "fs.gs.": "fs.gs.auth.service.account.json.keyfile in runtime.storage_options",
 }
+PERMIT = "ask for permission to list, read, write and delete below this URI, or use other credentials"
+LATER = "try again later, or with fewer parallel tasks"
 
 
 def explain(uri: str, problem: BaseException) -> StorageFailure:
     """Return an error of obstore as a StorageFailure with what to do; it contains no text of a server."""
+    error = classify(uri, problem)
+    return StorageFailure(f"{uri}: {error.message}", error.hint)
+
+
+def classify(uri: str, problem: BaseException) -> StoreProblem:
+    """Find out what an error of obstore is about."""
     text = str(problem)
     code = _code(text)
-    what, hint = _by_code(uri, code) or _by_status(uri, problem, text) or _by_network(uri, text)
-    return StorageFailure(f"{uri}: {what}{f' ({code})' if code else ''}", hint)
+    error = _by_code(uri, code) or _by_status(uri, problem, text) or _by_network(uri, text)
+    return error._replace(message=f"{error.message} ({code})") if code else error
 
 
-def _by_code(uri: str, code: str) -> tuple[str, str] | None:
-    parts = urlsplit(uri)
-    family = FAMILIES.get(parts.scheme.lower(), "")
-    bucket = parts.netloc.partition("@")[0]
-    credentials = CREDENTIALS.get(family, "the credentials")
+def _by_code(uri: str, code: str) -> StoreProblem | None:
     if code in NO_BUCKET:
-        return (
-            f"there is no bucket {bucket}",
-            "check the name in the URI and the endpoint, or create the bucket",
-        )
+        bucket = urlsplit(uri).netloc.partition("@")[0]
+        hint = "check the name in the URI and the endpoint, or create the bucket"
+        return StoreProblem("bucket", f"there is no bucket {bucket}", hint)
     if code in WRONG_KEY:
-        return "the store does not accept the credentials", f"check {credentials}"
+        return _wrong_credentials(uri)
     if code in EXPIRED:
-        return "the credentials have expired", "get new ones and set them, or use keys that do not expire"
-    if code in WRONG_REGION:
-        return "the bucket is in another region", "set fs.s3a.endpoint.region in runtime.storage_options"
+        hint = "get new ones and set them, or use keys that do not expire"
+        return StoreProblem("credentials", "the credentials have expired", hint)
     if code in WRONG_CLOCK:
-        return "the clock of this machine is wrong", "set the clock, for example with NTP, and try again"
+        hint = "set the clock, for example with NTP, and try again"
+        return StoreProblem("credentials", "the clock of this machine is wrong", hint)
+    if code in WRONG_REGION:
+        hint = "set fs.s3a.endpoint.region in runtime.storage_options"
+        return StoreProblem("region", "the bucket is in another region", hint)
+    if code in DENIED:
+        return StoreProblem("permission", "the credentials do not permit this", PERMIT)
     if code in BUSY:
-        return "the store is overloaded", "try again later, or with fewer parallel tasks"
+        return StoreProblem("load", "the store is overloaded", LATER)
     return None
 
 
-def _by_status(uri: str, problem: BaseException, text: str) -> tuple[str, str] | None:
-    family = FAMILIES.get(urlsplit(uri).scheme.lower(), "")
-    credentials = CREDENTIALS.get(family, "the credentials")
-    if "Unable to open service account file" in text:
-        return "the file with the credentials cannot be read", f"check {credentials}"
+def _by_status(uri: str, problem: BaseException, text: str) -> StoreProblem | None:
+    if UNUSABLE.search(text):
+        hint = f"check {_credentials(uri)}"
+        return StoreProblem("credentials", "the credentials are incomplete or not readable", hint)
     if METADATA.search(text):
-        return "no credentials are configured", f"set {credentials}"
+        return StoreProblem("credentials", "no credentials are configured", f"set {_credentials(uri)}")
     match = re.search(r"status code: (\d{3})", text)
     status = int(match[1]) if match else 0
-    if status == 401 or type(problem).__name__ == "UnauthenticatedError":
-        return "the store does not accept the credentials", f"check {credentials}"
-    if status == 403 or isinstance(problem, PermissionError) or "PermissionDenied" in type(problem).__name__:
-        return (
-            "the credentials do not permit this",
-            "ask for permission to list, read, write and delete below this URI, or use other credentials",
-        )
-    if status in (301, 307, 400):
-        options = "fs.s3a.endpoint, fs.s3a.endpoint.region and fs.s3a.path.style.access"
-        return f"the store answers with status {status}", f"check {options} in runtime.storage_options"
+    if status == 401 or isinstance(problem, UnauthenticatedError):
+        return _wrong_credentials(uri)
+    if status == 403 or isinstance(problem, PermissionError | PermissionDeniedError):
+        return StoreProblem("permission", "the credentials do not permit this", PERMIT)
     if status == 404 or isinstance(problem, FileNotFoundError):
-        return "not found", "check the URI and the endpoint"
+        return StoreProblem("other", "not found", "check the URI and the endpoint")
     if status in (429, 503):
-        return "the store is overloaded", "try again later, or with fewer parallel tasks"
+        return StoreProblem("load", "the store is overloaded", LATER)
+    if 300 <= status < 500:
+        options = "fs.s3a.endpoint, fs.s3a.endpoint.region and fs.s3a.path.style.access"
+        hint = f"check {options} in runtime.storage_options"
+        return StoreProblem("other", f"the store answers with status {status}", hint)
     if status:
-        return (
-            f"the store answers with status {status}",
-            "try again; if it stays, look at the store's own log",
-        )
+        hint = "try again; if it stays, look at the store's own log"
+        return StoreProblem("other", f"the store answers with status {status}", hint)
     return None
 
 
-def _by_network(uri: str, text: str) -> tuple[str, str]:
-    host = _host(text)
-    at = f" at {host}" if host else ""
-    check = "check the endpoint (fs.s3a.endpoint in runtime.storage_options) and the network"
-    if not uri.lower().startswith("s3"):
-        check = "check the account in the URI and the network"
+def _by_network(uri: str, text: str) -> StoreProblem:
+    at = f" at {host}" if (host := _host(text)) else ""
+    check = (
+        "check the endpoint (fs.s3a.endpoint in runtime.storage_options) and the network"
+        if uri.lower().startswith("s3")
+        else "check the account in the URI and the network"
+    )
     if "ConnectionRefused" in text:
-        return f"no server listens{at}", check
+        return StoreProblem("endpoint", f"no server listens{at}", check)
     if "dns error" in text:
-        return f"the host name of the store is not known{at}", check
+        return StoreProblem("endpoint", f"the host name of the store is not known{at}", check)
     if "kind: Timeout" in text or "TimedOut" in text:
-        return f"the store does not answer{at}", check
+        return StoreProblem("endpoint", f"the store does not answer{at}", check)
     if "BadScheme" in text:
-        return f"the endpoint is not encrypted{at}", "use an https:// endpoint"
+        return StoreProblem("endpoint", f"the endpoint is not encrypted{at}", "use an https:// endpoint")
     if re.search(r"\btls\b|certificate|InvalidMessage|CorruptMessage", text, re.IGNORECASE):
         plain = "for a server without TLS use http:// in fs.s3a.endpoint"
-        return f"no encrypted connection{at}", f"{plain}; for a private certificate set SSL_CERT_FILE"
+        hint = f"{plain}; for a private certificate set SSL_CERT_FILE"
+        return StoreProblem("endpoint", f"no encrypted connection{at}", hint)
     if "error sending request" in text or "kind: Request" in text or "error decoding response" in text:
-        return (
-            f"the connection was cut{at}",
-            "try again; if it stays, check the network and the store's own log",
-        )
-    return "the store cannot be used", "run `codeanatomy doctor --lake URI` to see what works"
+        hint = "try again; if it stays, check the network and the store's own log"
+        return StoreProblem("endpoint", f"the connection was cut{at}", hint)
+    return StoreProblem(
+        "other", "the store cannot be used", "run `codeanatomy doctor --lake URI` to see what works"
+    )
+
+
+def _wrong_credentials(uri: str) -> StoreProblem:
+    hint = f"check {_credentials(uri)}"
+    return StoreProblem("credentials", "the store does not accept the credentials", hint)
+
+
+def _credentials(uri: str) -> str:
+    return CREDENTIALS.get(FAMILIES.get(urlsplit(uri).scheme.lower(), ""), "the credentials")
 
 
 def _host(text: str) -> str:

@@ -7,8 +7,8 @@
     # {"aws_access_key_id": "AK", "aws_endpoint_url": "http://minio:9000", "aws_allow_http": "true", ...}
 
 Options are Hadoop's, under their Hadoop names. Spark gets them unchanged (`spark.session`); the options of
-deltalake are derived from them. A session that the caller created must have the same options, or its commits
-would go elsewhere than our reads (`require_match`).
+deltalake and obstore (`delta.object_store`) are derived from them. A session that the caller created must
+have the same options, or its commits would go elsewhere than our reads (`require_match`).
 
 Functions that read without a JVM take only the root of a lake. So the policy of a remote lake is registered
 here by root, from the first time it is opened with settings until the process ends. Opening it again with
@@ -30,12 +30,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct, json
 
-from codeanatomy.errors import StorageMismatch
+from codeanatomy.errors import StorageMismatch, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,6 +72,8 @@ FAMILIES = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "fs.azure."),
     "gs": "fs.gs.",
 }
+# Options that Spark itself sets in every session. They say how files are read, not where or as whom.
+SET_BY_SPARK = f"{HADOOP}fs.s3a.vectored.read."
 
 
 class StorePolicy(Struct, frozen=True):
@@ -124,6 +127,7 @@ class StorePolicy(Struct, frozen=True):
         """Raise StorageMismatch if a session has other storage options than this policy.
 
         An option that only the session has counts if the lake is remote and the option is for its scheme.
+        Raise EnvironmentProblem if the session cannot open URIs of a remote lake's scheme.
         """
         differing = [*self._differing(spark), *self._unknown(spark, root)]
         if differing:
@@ -132,6 +136,11 @@ class StorePolicy(Struct, frozen=True):
                 "copy the session's options to the settings (runtime.storage_options, "
                 "runtime.log_store_options, runtime.delta), or start the session from these settings",
             )
+        if urlsplit(root).scheme.lower() in FAMILIES:
+            # Imported here: readers without a JVM do not import PySpark.
+            from codeanatomy.spark.session import require_file_system
+
+            require_file_system(spark, root)
 
     def _differing(self, spark: SparkSession) -> list[str]:
         """Return the options that have other values in the session."""
@@ -158,7 +167,9 @@ class StorePolicy(Struct, frozen=True):
             return []
         prefixes = (f"{LOG_STORE}{scheme}.", *((HADOOP + FAMILIES[scheme],) if scheme in FAMILIES else ()))
         known = self._settings()
-        names = (name for name, _ in spark.sparkContext.getConf().getAll())
+        names = (
+            name for name, _ in spark.sparkContext.getConf().getAll() if not name.startswith(SET_BY_SPARK)
+        )
         return [name for name in names if name.startswith(prefixes) and name not in known]
 
     def _settings(self) -> dict[str, str]:
@@ -185,6 +196,10 @@ def register_policy(root: str, policy: StorePolicy) -> None:
     """
     if is_local(root):
         return
+    # Imported here: most lakes are local.
+    from codeanatomy.spark.jars import use_store
+
+    use_store(root)
     # Atomic, since threads may open the lake at the same time.
     known = _POLICIES.setdefault(root.rstrip("/"), policy)
     if known != policy:
@@ -225,6 +240,13 @@ def path_of(place: str) -> str:
     ('/data/lake', '/data/my lake')
     """
     return unquote(urlsplit(place).path) if place.lower().startswith("file:") else place
+
+
+def local_path(lake: str) -> str:
+    """Return the absolute path of a local lake; raise UsageError for a remote one."""
+    if not is_local(lake):
+        raise UsageError(f"{lake} is remote", "copy the lake to a local folder, or query it with Spark")
+    return str(Path(path_of(lake)).absolute())
 
 
 def _below(prefix: str, settings: Mapping[str, str]) -> dict[str, str]:

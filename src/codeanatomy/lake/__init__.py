@@ -8,6 +8,7 @@
     recorded_queries  keep the columns of queries until the next run records them
     redaction         remove the values of storage options and secrets from texts
     snapshot          open a lake as one published run: every table at its pinned version
+    store_checks      check that the store of a lake can be used
 
 Tests: `tests/unit/lake`.
 """

@@ -61,7 +61,7 @@ def read_cursors(root: str, runs: Mapping[str, str]) -> dict[str, Cursors]:
 
 def append_cursors(root: str, cursors: Mapping[str, Cursors], commit: Commit) -> None:
     """Write the cursors of a run, which count as soon as its manifest rows are there."""
-    from codeanatomy.delta.write.small import append_small
+    from codeanatomy.delta.write.small_rows import append_small
 
     rows = [
         {

@@ -44,9 +44,10 @@ from msgspec import Struct, convert, structs, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import light_table, location, newest_version
+from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store_policy import deltalake_options
-from codeanatomy.delta.write.small import overwrite_small
+from codeanatomy.delta.write.small_rows import overwrite_small
 from codeanatomy.errors import (
     CodeAnatomyError,
     CommitConflict,

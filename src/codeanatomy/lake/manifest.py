@@ -18,9 +18,8 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
-from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
-from codeanatomy.delta.store_policy import is_local
+from codeanatomy.delta.read.duck import lookup_connection, select_rows, translate_errors
+from codeanatomy.delta.read.light import light_files, newest_version, table_facts
 from codeanatomy.errors import ContractError, TableMissing
 
 TABLE = "run_manifest"
@@ -117,10 +116,7 @@ def read_manifest(root: str) -> list[RunManifest]:
 
 def _read_records(root: str) -> list[dict[str, Any]]:
     names = catalog.table(TABLE).column_names
-    if not is_local(root):
-        remote: list[dict[str, Any]] = light_table(root, TABLE, names).to_pylist(maps_as_pydicts="strict")
-        return remote
-    query = select_rows(local_path(root), TABLE, light_files(root, TABLE))
+    query = select_rows(root, TABLE, light_files(root, TABLE))
     # As numbers: for timestamps DuckDB imports pytz, which takes as long as the whole query.
     times = [column.name for column in catalog.table(TABLE).columns if column.type == "timestamp"]
     numbers = ", ".join(f"epoch_us({name}) AS {name}" for name in times)
@@ -160,7 +156,7 @@ def manifest_version(root: str) -> int:
 def append_manifest(root: str, rows: Sequence[RunManifest], commit: Commit, *, after: int | None) -> int:
     """Publish a run: append its rows if the manifest is still at version `after`."""
     # Imported here: readers of the manifest do not need the writer.
-    from codeanatomy.delta.write.small import append_small
+    from codeanatomy.delta.write.small_rows import append_small
 
     cells = [to_builtins(row, builtin_types=(datetime,)) for row in rows]
     return append_small(root, catalog.table(TABLE), cells, commit, after=after)

@@ -24,7 +24,6 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
-from deltalake.exceptions import DeltaError
 from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
@@ -38,13 +37,13 @@ from codeanatomy.delta.events import (
     Scanned,
     TableAltered,
 )
-from codeanatomy.delta.log.entries import advance_snapshot_info, read_snapshot_info
+from codeanatomy.delta.log.entries import read_snapshot_info
 from codeanatomy.delta.log.jvm_log import SnapshotInfo
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.restore import OPERATION as RESTORE
-from codeanatomy.delta.write.small import append_small
-from codeanatomy.errors import NeedsSpark
+from codeanatomy.delta.write.small_rows import append_small
+from codeanatomy.errors import CodeAnatomyError, NeedsSpark
 from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.redaction import redactor
 
@@ -306,16 +305,11 @@ def _altered_versions(event: TableAltered) -> range:
 def _describe(
     store: LakeTables, name: str, version: int, known: Mapping[tuple[str, int], SnapshotInfo]
 ) -> SnapshotInfo | None:
-    """Describe a version: already known, derived from a known earlier one, or read from the log."""
+    """Describe a version: already known, or read from the log."""
     if (name, version) in known:
         return known[name, version]
-    before = max((number for table, number in known if table == name and number < version), default=None)
-    if before is not None:
-        # Log entries may be gone, or the table remote.
-        with suppress(OSError):
-            return advance_snapshot_info(known[name, before], version)
     # None if the version cannot be opened any more.
-    with suppress(DeltaError, OSError, ValueError):
+    with suppress(CodeAnatomyError, OSError, ValueError):
         return read_snapshot_info(store.location(name), version)
     return None
 

@@ -21,7 +21,6 @@ from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.gate import gate_error, gate_problems
 from codeanatomy.delta.read.light import table_facts
-from codeanatomy.delta.store import SCHEME
 from codeanatomy.errors import FeatureError, StorageFailure
 from codeanatomy.lake.manifest import OutputPin
 
@@ -58,13 +57,6 @@ def tables_for_lake(
     root: str, tables: Sequence[Table], readers: Readers | None, stored: Mapping[str, Sequence[str]]
 ) -> tuple[Table, ...]:
     """Return the tables with the features that new ones get; raise FeatureError if stored ones differ."""
-    if SCHEME.match(root):
-        if readers == "modern":
-            raise FeatureError(
-                f"{root} is not a local folder, and only Spark reads deletion vectors elsewhere",
-                "leave out the setting delta.readers, or set it to all",
-            )
-        return without_vectors(tables)
     with_vectors = [name for name, features in stored.items() if VECTORS_NAME in features]
     declared = {table.name for table in tables if VECTORS in table.write.enable_features}
     if readers == "all":

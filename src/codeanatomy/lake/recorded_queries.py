@@ -28,8 +28,7 @@ from typing import Annotated
 from msgspec import DecodeError, Meta, Struct, json, structs
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.store_policy import is_local
+from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.errors import UnknownName
 
 FOLDER = "observe/_queries"

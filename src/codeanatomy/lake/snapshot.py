@@ -21,7 +21,7 @@ Tests: `tests/unit/lake/test_snapshot.py`, `tests/unit/maintain/test_restore.py`
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,6 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, read_manifest
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
 # Observation tables: they have rows of all runs, whichever run is opened.
 RECORDS = frozenset(table.name for table in TABLES)
@@ -139,8 +138,10 @@ class Snapshot(Struct, frozen=True):
             )
         return self.pins[name]
 
-    def rows(self, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> pa.Table:
-        """Read columns of the published rows of a table, filtered by a condition."""
+    def rows(
+        self, name: str, columns: Sequence[str], where: Mapping[str, Collection[str]] | None = None
+    ) -> pa.Table:
+        """Read columns of the published rows of a table, filtered by the values of columns."""
         version = self.pin(name).version
         try:
             return light_table(self.root, name, columns, where, version=version)

@@ -20,7 +20,8 @@ from msgspec import MsgspecError, Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
-from codeanatomy.delta.read.light import light_table, location
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import has_only_rewrites
 from codeanatomy.errors import CodeAnatomyError, TableMissing, UsageError
 from codeanatomy.lake.lease import TABLE as LEASE

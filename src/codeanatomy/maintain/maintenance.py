@@ -30,9 +30,8 @@ from pyspark.util import inheritable_thread_target
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.entries import write_checkpoint
-from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.store_policy import is_local
+from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.delta.write.evolve import evolve
 from codeanatomy.errors import CodeAnatomyError, LeaseLost, StillNeeded, UsageError
 from codeanatomy.lake.manifest import TABLE as MANIFEST

@@ -24,11 +24,11 @@ from codeanatomy import catalog
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.replay import logged_versions
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import location, newest_version_or_none
+from codeanatomy.delta.read.light import newest_version_or_none
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import Store, normalize_root
-from codeanatomy.delta.store_policy import StorePolicy, is_local, register_policy
-from codeanatomy.delta.write.small import append_small, refuse_unwritable
+from codeanatomy.delta.store_policy import StorePolicy, is_local, local_path, register_policy
+from codeanatomy.delta.write.small_rows import append_small, refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 from codeanatomy.lake.lease import Lease, acquire, read_lease
 from codeanatomy.lake.manifest import Mode, manifest_version

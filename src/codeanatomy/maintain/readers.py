@@ -21,8 +21,8 @@ from codeanatomy.catalog.readers import VECTORS
 from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import location
-from codeanatomy.delta.store import SCHEME
+from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.table_features import (
     OPERATION,
     drop_vectors,
@@ -30,7 +30,7 @@ from codeanatomy.delta.write.table_features import (
     has_vectors,
     open_writable,
 )
-from codeanatomy.errors import NeedsSpark, TableMissing, UsageError
+from codeanatomy.errors import NeedsSpark, TableMissing
 from codeanatomy.maintain.features import refuse_unpublished
 from codeanatomy.maintain.inspection import Outcome
 from codeanatomy.maintain.maintenance import MaintenanceReport, event_fields
@@ -50,11 +50,6 @@ def change_readers(
 ) -> MaintenanceReport:
     """Change the features of all tables that differ, and publish the new versions."""
     began = time.monotonic()
-    if SCHEME.match(request.lake):
-        raise UsageError(
-            f"--readers needs a local folder, not {request.lake}",
-            "tables elsewhere have no deletion vectors, and every reader opens them",
-        )
     request = resolve_request(request)
     reason = f"readers {readers} was requested"
     if dry_run or not _differing(request, readers):
@@ -90,9 +85,9 @@ def _differing(request: WriteRequest, readers: Readers) -> dict[str, Table]:
 
 
 def _change_table(run: MaintenanceRun, table: Table, readers: Readers, reason: str) -> Outcome:
-    began, place = time.monotonic(), location(run.root, table.name)
+    began = time.monotonic()
     change = drop_vectors if readers == "all" else enable_vectors
-    done = change(table, place, Commit(run.run_id))
+    done = change(LakeTables(run.root), table, Commit(run.run_id))
     return Outcome(
         table.name,
         OPERATION,

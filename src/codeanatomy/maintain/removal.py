@@ -25,7 +25,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from codeanatomy.delta.log.replay import complete_checkpoints, logged_versions
+from codeanatomy.delta.log.replay import list_log
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.retention import RetentionGuard
 from codeanatomy.maintain.table_state import LOG_FOLDER, TableFile, list_table_files
@@ -67,11 +67,9 @@ def removable_files(guard: RetentionGuard, name: str, hours: float) -> Removal:
 def removable_entries(guard: RetentionGuard, name: str, hours: float) -> Removal:
     """Find log entries and checkpoints before the newest checkpoint that all readers can start from."""
     folder, needed = guard.folder(name), guard.retained_files(name, hours)
-    floor, free = (
-        max((version for version in complete_checkpoints(folder) if version <= least), default=0)
-        for least in (needed.first_version, needed.start)
-    )
-    kept = sum(floor <= version < free for version in logged_versions(folder))
+    listing = list_log(folder)
+    floor, free = (max(listing.checkpoint_before(least), 0) for least in (needed.first_version, needed.start))
+    kept = sum(floor <= version < free for version in listing.entries)
     return Removal(folder, tuple(_log_files(folder, floor)), {needed.first_by: kept} if kept else {})
 
 

@@ -31,9 +31,11 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.read.duck import count_rows, local_path
-from codeanatomy.delta.read.light import location, newest_version, newest_version_or_none, table_facts
+from codeanatomy.delta.read.duck import count_rows
+from codeanatomy.delta.read.light import newest_version, newest_version_or_none, table_facts
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import have_same_content, require_readable
+from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import UsageError, VersionGone
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import TABLE as LEASE

@@ -25,15 +25,15 @@ from msgspec import Struct
 from codeanatomy.delta.log.replay import (
     Action,
     Add,
-    complete_checkpoints,
-    entry_path,
+    commit_time_ms,
+    list_log,
     logged_versions,
     read_actions,
     read_commit_info,
     replay_log,
 )
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import StillNeeded
 from codeanatomy.lake.cursors import Cursors, read_cursors
 from codeanatomy.lake.lease import LeaseRow, read_lease
@@ -163,24 +163,21 @@ def _find_retained(folder: str, readers: list[VersionReader], since: datetime, h
 def commit_time(folder: str, version: int) -> datetime:
     """Return the time of a commit: its recorded one or that of its log entry, whichever is later."""
     recorded = read_commit_info(folder, version).get("timestamp", 0) / 1000
-    return datetime.fromtimestamp(max(entry_path(folder, version).stat().st_mtime, recorded), UTC)
+    return datetime.fromtimestamp(max(commit_time_ms(folder, version) / 1000, recorded), UTC)
 
 
 def oldest_version(folder: str) -> int:
     """Return the oldest version that the log can restore: the first, or that of the oldest checkpoint."""
-    entries = logged_versions(folder)
-    if not entries or entries[0] == 0:
-        return 0
-    return min(complete_checkpoints(folder), default=entries[0])
+    listing = list_log(folder)
+    first = min(listing.entries, default=0)
+    return min(listing.checkpoints, default=first) if first else 0
 
 
 def version_at(folder: str, moment: datetime) -> int:
     """Return the version that was the newest at a time; the oldest in the log if all are later."""
-    for version in reversed(logged_versions(folder)):
+    for version, entry in reversed(list_log(folder).entries.items()):
         # The times of files are compared first: most entries need not be read.
-        if entry_path(folder, version).stat().st_mtime <= moment.timestamp() and (
-            commit_time(folder, version) <= moment
-        ):
+        if entry.modified_ms / 1000 <= moment.timestamp() and commit_time(folder, version) <= moment:
             return version
     return oldest_version(folder)
 
@@ -190,7 +187,7 @@ def _replay_versions(
 ) -> Iterator[tuple[int, dict[str, Add], list[Action]]]:
     """Yield each version from `first` on with its files and the actions of its commit."""
     adds = dict(replay_log(folder, first).adds)
-    yield first, adds, read_actions(folder, first) if entry_path(folder, first).is_file() else []
+    yield first, adds, read_actions(folder, first) if commit_time_ms(folder, first) else []
     for version in range(first + 1, newest + 1):
         actions = read_actions(folder, version)
         for action in actions:

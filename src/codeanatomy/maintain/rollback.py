@@ -22,10 +22,9 @@ from msgspec import Struct
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.replay import replay_log
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import location, logged_paths
+from codeanatomy.delta.read.light import logged_paths
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import have_same_content
-from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
 from codeanatomy.errors import CodeAnatomyError, CommitConflict
 from codeanatomy.maintain.maintenance_run import MaintenanceRun, milliseconds_since
@@ -87,8 +86,6 @@ def _roll_back(run: MaintenanceRun, rollback: TableRollback, why: str, events: l
 
 def _confirm(root: str, rollback: TableRollback, version: int) -> None:
     """Check that the new version has the wanted content: a process of a dead run may still write."""
-    if not is_local(root):
-        return
     is_right = (
         not logged_paths(root, rollback.table, version)
         if rollback.to is None
@@ -111,9 +108,7 @@ def plan_rollback(root: str, name: str, newest: int, to: int | None) -> TableRol
 
 def _file_counts(root: str, name: str, before: int, after: int) -> dict[str, int]:
     """Return the number and size of added and removed files."""
-    if not is_local(root):
-        return {}
-    folder = location(local_path(root), name)
+    folder = location(root, name)
     old, new = replay_log(folder, before).adds, replay_log(folder, after).adds
     added, removed = new.keys() - old.keys(), old.keys() - new.keys()
     return {

@@ -29,9 +29,9 @@ from codeanatomy import catalog
 from codeanatomy.atomic_output import atomic_folder
 from codeanatomy.catalog.spec import MB
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.duck import local_path
 from codeanatomy.delta.read.readable import require_readable
-from codeanatomy.delta.write.small import refuse_unwritable
+from codeanatomy.delta.store_policy import local_path
+from codeanatomy.delta.write.small_rows import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, UsageError
 from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors, read_cursors
 from codeanatomy.lake.manifest import RunManifest, append_manifest, output_pin

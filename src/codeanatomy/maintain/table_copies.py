@@ -34,8 +34,8 @@ from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.replay import Add
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import light_files, location
-from codeanatomy.delta.read.readable import replay_table
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location, replay_table
 from codeanatomy.delta.write.data_files import GROUP_BYTES, write_files
 from codeanatomy.delta.write.rewrite import read_stored_rows, stored_table, to_schema
 from codeanatomy.errors import StorageFailure
@@ -107,7 +107,7 @@ def _open_source(root: str, table: Table, version: int, repo_id: str | None) -> 
     place = location(root, table.name)
     # Refuses tables that cannot be read without Spark.
     known = {file.path: file for file in light_files(root, table.name, version)}
-    state = replay_table(root, table.name, version)
+    _, state = replay_table(root, table.name, version)
     pairs = [(add, known[unquote(add.path)]) for add in state.adds.values()]
     selected = [pair for pair in pairs if repo_id is None or pair[1].may_hold(REPO, (repo_id,))]
     source = _CopySource(place, table, state.metadata, tuple(selected), repo_id)
@@ -119,7 +119,7 @@ def _open_source(root: str, table: Table, version: int, repo_id: str | None) -> 
 
 def copied_bytes(root: str, name: str, version: int) -> int:
     """Return the size of the data files of a version."""
-    return sum(add.size for add in replay_table(root, name, version).adds.values())
+    return sum(add.size for add in replay_table(root, name, version)[1].adds.values())
 
 
 def copy_table(

@@ -20,7 +20,7 @@ from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
-from codeanatomy.delta.log.replay import Add, complete_checkpoints, logged_versions, replay_log
+from codeanatomy.delta.log.replay import Add, list_log, replay_log
 
 LOG_FOLDER = "_delta_log"
 # The only folder whose name starts with _ that holds data files.
@@ -98,11 +98,12 @@ def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) 
 
     `ordered` has the time of the last sort or Z-order by partition, in milliseconds since the epoch.
     """
-    entries = logged_versions(location)
+    listing = list_log(location)
+    entries = list(listing.entries)
     if not entries:
         return None
     version = entries[-1]
-    state = replay_log(location, version)
+    state = replay_log(location, version, listing)
     current = {
         path
         for add in state.adds.values()
@@ -115,7 +116,7 @@ def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) 
         parts=_partition_states(table, state.adds.values(), ordered),
         log_entries=len(entries),
         log_bytes=sum(map(_size, Path(location, LOG_FOLDER).iterdir())),
-        since_checkpoint=version - max(complete_checkpoints(location), default=-1),
+        since_checkpoint=version - listing.checkpoint_before(version),
         first_entry=entries[0],
         dead_files=len(dead),
         dead_bytes=sum(file.size_bytes for file in dead),
@@ -135,9 +136,9 @@ def referenced_paths(location: str, path: str, vector: DeletionVector | None) ->
     yield path
     if ":" in path or path.startswith("/"):
         yield from _relative_paths(location, Path(unquote(urlsplit(path).path)))
-    file = None if vector is None else vector_path(location, vector)
+    file = None if vector is None else vector_path(vector)
     if file is not None:
-        yield from _relative_paths(location, file)
+        yield from _relative_paths(location, Path(location, file))
 
 
 def _relative_paths(location: str, path: Path) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
     commit_tables(run, executor, "extract", ["requests"], {"ast_files_v1": Redone(files), ...}, is_whole=True)
 
-Data files of a local lake are there already, so a commit is one entry of a table's log
-(`delta.write.adopt`); rows of other lakes are in pieces, and Spark writes them. Several tables are committed
-at the same time. Tests: `tests/unit/pipeline/test_refresh.py`, `tests/spark/test_build.py`.
+Data files are there already, so a commit is one entry of a table's log
+(`delta.write.file_commits`); rows of tables that only Spark can write are in pieces. Several tables are
+committed at the same time. Tests: `tests/unit/pipeline/test_refresh.py`, `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from msgspec import Struct
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NO_FILES
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.delta.write.adopt import adopt_files, local_folder
+from codeanatomy.delta.write.file_commits import commit_files, new_files
 from codeanatomy.errors import NeedsSpark
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.pipeline.context import Run
@@ -86,15 +87,17 @@ def _committed(
     whole, owner = redone.owners is None, run.store.table(name).owner
     owners = () if redone.is_added else repositories if whole else sorted(redone.owners or ())
     by = "repo_id" if whole or owner is None else owner
-    if local_folder(run.store, name) is None and redone.write is not None:
+    if new_files(run.store, name) == NO_FILES and redone.write is not None:
         return executor.commit_rows(redone.held, redone.write, owners, by, commit)
 
-    def adopt(store: LakeTables) -> Committed:
+    def commit_to(store: LakeTables) -> Committed:
         repos, shared = () if whole else repositories, repositories if redone.is_shared else ()
-        return adopt_files(store, name, redone.files, owners, commit, by=by, repos=repos, shared_repos=shared)
+        return commit_files(
+            store, name, redone.files, owners, commit, by=by, repos=repos, shared_repos=shared
+        )
 
     try:
-        return adopt(run.store)
+        return commit_to(run.store)
     except NeedsSpark:
         # For example a table that gets a column and has rows of other repositories.
-        return adopt(run.spark_store)
+        return commit_to(run.spark_store)

@@ -31,13 +31,7 @@ import pyarrow as pa
 
 from codeanatomy.arrow import array, unpack_rows
 from codeanatomy.catalog.spec import Column
-from codeanatomy.delta.read.duck import (
-    local_path,
-    lookup_connection,
-    select_rows,
-    sql_literal,
-    translate_errors,
-)
+from codeanatomy.delta.read.duck import lookup_connection, select_rows, sql_literal, translate_errors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import KeyCollision
 from codeanatomy.graph.rows import NODES
@@ -133,7 +127,7 @@ def refuse_equal_files(run: Run) -> None:
     ]
     if owners and FILES in run.pins:
         files = light_files(run.store.root, FILES, run.pins[FILES])
-        rows = select_rows(local_path(run.store.root), FILES, files)
+        rows = select_rows(run.store.root, FILES, files)
         query = (
             f"SELECT key, repo_id, path, '' FROM (SELECT *, {_key_sql('file_id')} AS key FROM ({rows}))"
             f" SEMI JOIN wanted USING (key) WHERE {_outside('repo_id', step.runs_for)}"
@@ -190,7 +184,7 @@ def _nodes(run: Run, file_ids: Sequence[str] | None = None) -> str:
         if file.partition.get("node_kind") in KEYED_KINDS
         and (file_ids is None or file.may_hold("owner_file_id", file_ids))
     ]
-    return select_rows(local_path(run.store.root), NODES, files)
+    return select_rows(run.store.root, NODES, files)
 
 
 def _stored_owners(run: Run, keys: Sequence[str], condition: str) -> list[KeyOwner]:

@@ -29,7 +29,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import msgpack, structs
 
-from codeanatomy.delta.write.adopt import local_folder
+from codeanatomy.delta.log.folder import NO_FILES, NewFiles
+from codeanatomy.delta.write.file_commits import new_files
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
@@ -205,8 +206,13 @@ class Passes:
     def _sink(self, *names: str) -> Sink:
         """Return the sink for tables that are written where their rows are made."""
         store = self.run.store
-        folders = ((name, local_folder(store, name)) for name in names)
-        return Sink({name: TableFolder(folder, store.table(name)) for name, folder in folders if folder})
+        folders = ((name, self._new_files(name)) for name in names)
+        return Sink(
+            {name: TableFolder(folder, store.table(name)) for name, folder in folders if folder != NO_FILES}
+        )
+
+    def _new_files(self, name: str) -> NewFiles:
+        return new_files(self.run.store, name, published=self.executor.publishes)
 
     @cached_property
     def _second_reads(self) -> Reads:
@@ -568,7 +574,7 @@ class Passes:
                 files.get(name, ()),
                 owners,
                 held=held,
-                write=TableWrite(self.run.store.table(name), "", ROWS + name),
+                write=TableWrite(self.run.store.table(name), NO_FILES, ROWS + name),
             )
             for name in names
         }
@@ -583,10 +589,10 @@ class Passes:
         """Write tables from pieces, by table and name of the pieces; those of Spark on their commit."""
         store = self.run.store
         writes = [
-            TableWrite(store.table(name), local_folder(store, name) or "", of, constants, name in COPIES)
+            TableWrite(store.table(name), self._new_files(name), of, constants, name in COPIES)
             for name, of in names.items()
         ]
-        local = [write for write in writes if write.folder]
+        local = [write for write in writes if write.folder != NO_FILES]
         files = self.executor.write_files(held, local) if local else {}
         return {
             write.table.name: Redone(files.get(write.table.name, ()), owners, held=held, write=write)

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from msgspec import json, msgpack
 
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.write.adopt import local_folder
+from codeanatomy.delta.log.folder import NO_FILES
+from codeanatomy.delta.write.file_commits import new_files
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
@@ -77,9 +78,9 @@ def keep_failures(run: Run, refresh: Refresh, made: Iterable[pa.RecordBatch]) ->
             del counts[name]
         for rows in (*made, *kept):
             counts.update(f"{FAILURES}/{name}" for name in rows.column("extractor_name").to_pylist())
-    folder = local_folder(run.store, FAILURES)
-    write = TableWrite(run.store.table(FAILURES), folder or "", FAILURES, {"run_id": run.run_id})
-    return write_in_order(write, kept) if folder else []
+    folder = new_files(run.store, FAILURES)
+    write = TableWrite(run.store.table(FAILURES), folder, FAILURES, {"run_id": run.run_id})
+    return write_in_order(write, kept) if folder != NO_FILES else []
 
 
 def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -> None:

@@ -1,6 +1,6 @@
 """Take the rows that a task makes: write them to data files at once, or pass them on as pieces.
 
-    sink = Sink({"ast_files_v1": TableFolder("/lake/extract/ast_files_v1", table)}).open()
+    sink = Sink({"ast_files_v1": TableFolder(NewFiles("/lake/extract/ast_files_v1"), table)}).open()
     yield from sink.add("requests", "0012", "ast_files_v1", batch)     # nothing: written to a file
     yield from sink.add("requests", "0012", "cpg_edges", batch)        # pieces
     yield from sink.close()                                            # what was written
@@ -19,14 +19,15 @@ import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.write.data_files import TableWriter
 from codeanatomy.pipeline.pieces import ROWS, Piece, file_piece, task_pieces
 
 
 class TableFolder(NamedTuple):
-    """A table in a local folder, with the write policy that the settings give it."""
+    """Where files of a table are written, and the table with the write policy of the settings."""
 
-    folder: str
+    folder: NewFiles
     table: Table
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.events import Scanned
-from codeanatomy.delta.read.duck import local_path, lookup_connection, select_rows, translate_errors
+from codeanatomy.delta.read.duck import lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
 from codeanatomy.file_view import Reads, key_columns
@@ -83,7 +83,7 @@ def read_stored(run: Run, wanted: StoredRows) -> pa.Table:
     )
     listed = ", ".join(f'"{each}"' for each in names)
     with translate_errors(), lookup_connection() as connection:
-        stored = select_rows(local_path(root), wanted.table, files)
+        stored = select_rows(root, wanted.table, files)
         query = f"SELECT {listed} FROM ({stored}) WHERE {predicate.sql(DUCKDB)}"
         rows: pa.Table = connection.sql(query).to_arrow_table()
     return rows.cast(pa.schema([schema.field(each) for each in names]))

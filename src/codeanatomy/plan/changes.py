@@ -16,13 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from codeanatomy.delta.read.duck import (
-    local_path,
-    lookup_connection,
-    select_rows,
-    sql_literal,
-    translate_errors,
-)
+from codeanatomy.delta.read.duck import lookup_connection, select_rows, sql_literal, translate_errors
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
@@ -71,7 +65,7 @@ def source_changes(repo_id: str, was: FileStates, now: FileStates) -> tuple[Sour
 def read_file_states(lake: str, repo_id: str, version: int) -> FileStates:
     """Read the file states of a repository from a version of `repo_files_v1`."""
     files = [file for file in light_files(lake, FILES, version) if file.may_hold("repo_id", (repo_id,))]
-    rows = select_rows(local_path(lake), FILES, files)
+    rows = select_rows(lake, FILES, files)
     query = f"SELECT {', '.join(STATE_COLUMNS)} FROM ({rows}) WHERE repo_id = {sql_literal(repo_id)}"
     with translate_errors(), lookup_connection() as connection:
         states = connection.execute(query).fetchall()

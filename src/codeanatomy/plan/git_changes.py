@@ -29,7 +29,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.changes import FILES, read_file_states
@@ -65,8 +64,6 @@ class GitBaseline(Struct, frozen=True):
 
 def _stored_states(lake: str, repo_id: str) -> FileStates:
     """Read the file states of the published snapshot; empty if they cannot be read."""
-    if not is_local(lake):
-        return {}
     try:
         return read_file_states(lake, repo_id, Snapshot.open(lake).pin(FILES).version)
     except (StorageFailure, TableMissing):

@@ -33,8 +33,7 @@ from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
-from codeanatomy.delta.store import SCHEME
-from codeanatomy.delta.write.adopt import has_simple_policy
+from codeanatomy.delta.write.file_commits import has_simple_policy
 from codeanatomy.errors import ContractError, FeedLost, StorageFailure, TableMissing, UsageError
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.lake.cursors import Cursors, read_cursors
@@ -289,7 +288,7 @@ def choose_engine(
     """Choose the executor: local processes for a local lake if few bytes of sources are read, else Spark."""
     if request.engine != "auto":
         return request.engine, "requested"
-    obstacle = _local_obstacle(request.lake, request.tables, steps)
+    obstacle = _local_obstacle(request.tables, steps)
     if obstacle is not None:
         return "spark", obstacle
     size = 0
@@ -308,12 +307,9 @@ def choose_engine(
 
 def refuse_engine(engine: EngineChoice, lake: str, tables: Sequence[Table], until: str | None) -> None:
     """Raise UsageError if local processes are requested and cannot build a lake; nothing is read of it."""
-    obstacle = _local_obstacle(lake, tables, steps_of(tables, until))
+    obstacle = _local_obstacle(tables, steps_of(tables, until))
     if engine == "local" and obstacle is not None:
-        serve = "local processes serve local folders only; " if SCHEME.match(lake) else ""
-        raise UsageError(
-            f"--engine local cannot build {lake}: {obstacle}", f"{serve}use --engine spark (or auto)"
-        )
+        raise UsageError(f"--engine local cannot build {lake}: {obstacle}", "use --engine spark (or auto)")
 
 
 def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
@@ -575,7 +571,7 @@ def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
     """Return why no repository can be refreshed, or None."""
     if request.max_share is None:
         return "--full was given"
-    return _local_obstacle(request.lake, request.tables, steps)
+    return _local_obstacle(request.tables, steps)
 
 
 def _read_bytes(state: FileState) -> int:
@@ -584,10 +580,8 @@ def _read_bytes(state: FileState) -> int:
     return size or 0 if len(digest) == DIGEST_CHARS else 0
 
 
-def _local_obstacle(lake: str, tables: Sequence[Table], steps: Sequence[Step | PlannedStep]) -> str | None:
+def _local_obstacle(tables: Sequence[Table], steps: Sequence[Step | PlannedStep]) -> str | None:
     """Return why only Spark can write the tables, or None."""
-    if SCHEME.match(lake):
-        return "the lake is not the path of a folder"
     written = (catalog.table(name, tables) for step in steps for name in step.outputs)
     spark_only = [table.name for table in written if not has_simple_policy(table)]
     return f"{spark_only[0]} has features that only Spark writes" if spark_only else None

@@ -24,7 +24,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
-from codeanatomy.delta.read.duck import local_path
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import DEFAULT_LIMIT, Answer
@@ -192,8 +191,6 @@ class Lake(Verbs[Answer]):
         """
         root = str(root)
         if spark is None:
-            # Raise for a remote root before anything connects to it.
-            local_path(root)
             return cls(Snapshot.open(root, as_of), as_of, record=record)
         from codeanatomy.query.engines.spark_lake import SparkLake
 

@@ -34,7 +34,7 @@ from codeanatomy.delta.events import Committed
 from codeanatomy.delta.store import LakeTables, normalize_root
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
-from codeanatomy.delta.write.small import refuse_unwritable
+from codeanatomy.delta.write.small_rows import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
 from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease

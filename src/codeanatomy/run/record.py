@@ -26,7 +26,7 @@ from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.read.predicate import InList, Predicate
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.write.small import append_small
+from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.file_rows import failures_by_extractor
 from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors

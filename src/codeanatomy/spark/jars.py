@@ -20,6 +20,13 @@ hash was last computed; if they differ, the hash is computed again, and if it is
 again. `invalid_jars` computes all hashes (that is what `codeanatomy doctor` does). A lock file lets one
 process fetch while others wait.
 
+Connectors to object stores are large, so they are fetched only by `codeanatomy setup --with s3`, and a
+session gets them only if its process has opened such a lake:
+
+    use_store("s3a://bucket/lake")           # by `delta.store_policy`, when a lake is opened
+    connector_jars(cache)                    # by `spark.session`
+    require_connector("s3a://bucket/lake")   # an error if they were not fetched
+
 Tests: `tests/unit/spark/test_jars.py`.
 """
 
@@ -120,6 +127,33 @@ JARS = (
     ),
 )
 
+# Hadoop's connector to S3, of the version of PySpark's Hadoop, with the SDK and the reader that it loads.
+S3_JARS = (
+    Jar(
+        "org.apache.hadoop",
+        "hadoop-aws",
+        "3.5.0",
+        "66bd9eefb938b1a1657487324b63c13df2d8b17164a1dd24e0ef37b905bc5baa",
+    ),
+    Jar(
+        "software.amazon.awssdk",
+        "bundle",
+        "2.35.4",
+        "db4b55f24ad1b4e70f17eb1717a4de76a8dadc5a27d764be7c44ff67b2c1c677",
+    ),
+    Jar(
+        "software.amazon.s3.analyticsaccelerator",
+        "analyticsaccelerator-s3",
+        "1.3.1",
+        "4959a9747cbb479c73c3ffbcd479bee5b014f8b2880994585a8693fb9d24675e",
+    ),
+)
+# Connectors by the name that `codeanatomy setup --with` takes, and by the scheme of the URIs that need them.
+CONNECTORS = {"s3": S3_JARS}
+CONNECTOR_OF_SCHEME = {"s3a": "s3"}
+# Connectors that the sessions of this process get.
+_IN_USE: set[str] = set()
+
 
 def cache_folder() -> Path:
     """Return the folder for files that are fetched or built once per machine; create it if missing."""
@@ -147,6 +181,48 @@ def ensure_jars(cache: Path, java: Java, jars: tuple[Jar, ...] = JARS) -> tuple[
     except OSError as problem:
         raise _not_writable(folder, problem) from problem
     return paths
+
+
+def use_store(uri: str) -> None:
+    """Give sessions that this process starts from now on the connector of a URI's store, if it needs one."""
+    connector = CONNECTOR_OF_SCHEME.get(uri.partition(":")[0].lower())
+    if connector is not None:
+        _IN_USE.add(connector)
+
+
+def connector_jars(cache: Path) -> tuple[Path, ...]:
+    """Return the verified jars of the connectors in use, without connectors that were not fetched.
+
+    `session.require_file_system` reports those, and only if a lake needs them in that session.
+    """
+    folder = cache / "jars"
+    return tuple(
+        folder / jar.name
+        for name in sorted(_IN_USE)
+        if has_connector(folder, name)
+        for jar in CONNECTORS[name]
+    )
+
+
+def has_connector(folder: Path, name: str) -> bool:
+    """Return whether all jars of a connector are in the folder, with the pinned hashes."""
+    jars = CONNECTORS[name]
+    if _are_unchanged(folder, jars):
+        return True
+    if invalid_jars(folder, jars):
+        return False
+    _record_verified(folder, jars)
+    return True
+
+
+def require_connector(uri: str) -> None:
+    """Raise EnvironmentProblem if the jars that Spark needs for a URI were not fetched."""
+    name = CONNECTOR_OF_SCHEME.get(uri.partition(":")[0].lower())
+    if name is not None and not has_connector(_cache_path() / "jars", name):
+        raise EnvironmentProblem(
+            f"Spark needs jars for {uri} that are missing or damaged in the cache",
+            f"codeanatomy setup --with {name}",
+        )
 
 
 def invalid_jars(folder: Path, jars: Iterable[Jar] = JARS) -> tuple[Jar, ...]:
@@ -207,15 +283,23 @@ def _verified_jar(path: Path, sha256: str) -> VerifiedJar:
 
 def _are_unchanged(folder: Path, jars: Iterable[Jar]) -> bool:
     """Whether every jar has the pinned hash, size and time that were recorded when it was last verified."""
+    recorded = _recorded(folder)
     try:
-        recorded = msgspec.json.decode((folder / VERIFIED_FILE).read_bytes(), type=dict[str, VerifiedJar])
         return all(recorded.get(jar.name) == _verified_jar(folder / jar.name, jar.sha256) for jar in jars)
-    except (OSError, msgspec.DecodeError):
+    except OSError:
         return False
 
 
+def _recorded(folder: Path) -> dict[str, VerifiedJar]:
+    try:
+        return msgspec.json.decode((folder / VERIFIED_FILE).read_bytes(), type=dict[str, VerifiedJar])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
 def _record_verified(folder: Path, jars: Iterable[Jar]) -> None:
-    verified = {jar.name: _verified_jar(folder / jar.name, jar.sha256) for jar in jars}
+    verified = _recorded(folder)
+    verified |= {jar.name: _verified_jar(folder / jar.name, jar.sha256) for jar in jars}
     with suppress(PermissionError):  # A read-only cache works too, a little slower.
         fresh = folder / f".{VERIFIED_FILE}-{os.getpid()}-{threading.get_ident()}"
         fresh.write_bytes(msgspec.json.encode(verified))

@@ -6,6 +6,9 @@
 Startup is most of the cost of a short command, so: the jars come from a cache and go straight on the class
 path (no Ivy at start), the JVM maps an archive of loaded classes, Delta reads small logs in one task, and
 there is no UI. `bench/startup.py` measures it. Tests: `tests/spark/test_session.py`.
+
+Jars of a connector to an object store come after Spark's own, as `spark.jars`: in front of them, each class
+of Spark would be looked up in 700 MB first, and the archive of classes would not fit the class path.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from socketserver import BaseServer
 from tempfile import TemporaryFile
 from types import FrameType
 from typing import Any, cast
+from urllib.parse import quote, urlsplit
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -32,7 +36,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark.class_archive import java_options
-from codeanatomy.spark.jars import cache_folder, ensure_jars
+from codeanatomy.spark.jars import CONNECTOR_OF_SCHEME, cache_folder, connector_jars, ensure_jars
 from codeanatomy.spark.java import find_java
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -73,7 +77,7 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
     java = find_java()
     cache = cache_folder()
     jars = ensure_jars(cache, java)
-    settings = session_settings(profile, jars, java_options(cache, java, jars))
+    settings = session_settings(profile, jars, java_options(cache, java, jars), connector_jars(cache))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     return _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
@@ -159,7 +163,10 @@ RETURN_MEMORY = ("-XX:G1PeriodicGCInterval=5000",)
 
 
 def session_settings(
-    profile: RuntimeProfile, jars: tuple[Path, ...], jvm_options: tuple[str, ...]
+    profile: RuntimeProfile,
+    jars: tuple[Path, ...],
+    jvm_options: tuple[str, ...],
+    connectors: tuple[Path, ...] = (),
 ) -> dict[str, str]:
     """Return the Spark settings of a profile; settings that the user gives by full name override them."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
@@ -175,8 +182,11 @@ def session_settings(
         "spark.driver.extraClassPath": class_path,
         "spark.driver.defaultJavaOptions": " ".join((log_options, *RETURN_MEMORY, *jvm_options)),
     }
+    if local and connectors:
+        # `local:` is a file that need not be copied for the executor.
+        settings["spark.jars"] = ",".join(f"local:{quote(str(jar))}" for jar in connectors)
     if not local:
-        settings["spark.jars"] = ",".join(jar.as_uri() for jar in jars)
+        settings["spark.jars"] = ",".join(jar.as_uri() for jar in (*jars, *connectors))
         if profile.cores is not None:
             settings["spark.cores.max"] = str(profile.cores)
     settings.update({f"spark.databricks.delta.{key}": value for key, value in profile.delta.items()})
@@ -214,6 +224,30 @@ def require_delta(spark: SparkSession) -> SparkSession:
             f"spark.sql.catalog.spark_catalog={DELTA_CATALOG}",
         )
     return spark
+
+
+def require_file_system(spark: SparkSession, uri: str) -> None:
+    """Raise EnvironmentProblem if a session cannot open the URIs of a remote lake's scheme."""
+    scheme = urlsplit(uri).scheme.lower()
+    jvm = cast("Any", spark._jvm)
+    try:
+        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(
+            scheme, cast("Any", spark._jsparkSession).sessionState().newHadoopConf()
+        )
+    except Py4JError as problem:
+        connector = CONNECTOR_OF_SCHEME.get(scheme)
+        if connector is not None:
+            hint = (
+                f"codeanatomy setup --with {connector}, then start a new session; "
+                "a session of your own needs hadoop-aws of its Hadoop version"
+            )
+        elif scheme == "s3":
+            hint = "write the URI with s3a://"
+        else:
+            hint = (
+                f"start the session with the Hadoop connector for {scheme}:// on its class path (spark.jars)"
+            )
+        raise EnvironmentProblem(f"the Spark session has no file system for {scheme}://", hint) from problem
 
 
 def clone_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:

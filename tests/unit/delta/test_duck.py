@@ -15,8 +15,6 @@ from codeanatomy import catalog
 from codeanatomy.delta.log.deletion_vectors import write_vectors
 from codeanatomy.delta.read.duck import (
     duck_type,
-    is_local,
-    local_path,
     lookup_connection,
     open_database,
     select_rows,
@@ -24,6 +22,7 @@ from codeanatomy.delta.read.duck import (
     translate_errors,
 )
 from codeanatomy.delta.read.file_index import LoggedFile
+from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 
 NODES = catalog.table("cpg_nodes")

@@ -164,6 +164,8 @@ def answer(status: int, code: str, kind: type[BaseError] = GenericError) -> Base
         (answer(403, "RequestTimeTooSkewed"), "clock", "NTP"),
         (answer(403, "AccessDenied"), "do not permit", "permission"),
         (answer(403, "", PermissionDeniedError), "do not permit", "permission"),
+        (GenericError("DeleteObjects failed: no (code: AccessDenied)"), "do not permit", "permission"),
+        (GenericError("source: MissingAccessKeyId,"), "incomplete", "fs.s3a.access.key"),
         (answer(404, "NoSuchBucket"), "no bucket bucket", "create the bucket"),
         (answer(400, "AuthorizationHeaderMalformed"), "another region", "fs.s3a.endpoint.region"),
         (answer(503, "SlowDown"), "overloaded", "later"),

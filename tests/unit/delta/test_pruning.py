@@ -34,8 +34,8 @@ from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_file
 from codeanatomy.delta.read.light import light_files, newest_version
 from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.node_ids import file_id
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, Slice, Within, nodes
@@ -436,11 +436,11 @@ def test_files_of_our_writer(
     for number, rows in enumerate(commits):
         ordered = sorted(rows, key=lambda row: (row["kind"], row["owner"]))
         files = write_files(str(folder), PARTS, as_table(ordered).to_batches())
-        adopt_files(tables, "parts", files, [], Commit(f"add-{number}"), by="owner")
+        commit_files(tables, "parts", files, [], Commit(f"add-{number}"), by="owner")
     # Some rows leave by deletion vectors, or with their files.
     version = len(commits) - 1
     if leave:
-        done = adopt_files(tables, "parts", [], sorted(set(leave)), Commit("leave"), by="owner")
+        done = commit_files(tables, "parts", [], sorted(set(leave)), Commit("leave"), by="owner")
         version = done.version
     check_real(folder, version, asked)
 
@@ -491,7 +491,7 @@ def twenty(tmp_path_factory: pytest.TempPathFactory) -> Path:
         batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(NODES))
         files = write_files(tables.location("cpg_nodes"), NODES, [batch])
         owners = [file_id("a", f"{number}.py")] if run == 10 else []
-        adopt_files(tables, "cpg_nodes", files, owners, Commit(f"run-{run}"), by="owner_file_id")
+        commit_files(tables, "cpg_nodes", files, owners, Commit(f"run-{run}"), by="owner_file_id")
     return root
 
 

@@ -15,9 +15,9 @@ from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table, WriterProp
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
-from codeanatomy.errors import NeedsSpark, SchemaDrift
+from codeanatomy.delta.write.file_commits import commit_files
+from codeanatomy.errors import SchemaDrift
 from support.item_table import ITEMS
 
 REPO = Column("repo_id", "string", "Repository.", nullable=False)
@@ -50,7 +50,7 @@ def adopt(lake: Path, table: Table, run_id: str, repos: Sequence[str], rows: Seq
         for repo_id in rows
     ]
     files = [file for batch in batches for file in write_files(store.location(table.name), table, [batch])]
-    return adopt_files(store, table.name, files, repos, Commit(run_id), by="repo_id")
+    return commit_files(store, table.name, files, repos, Commit(run_id), by="repo_id")
 
 
 def stored(lake: Path, version: int | None = None) -> DeltaTable:
@@ -77,9 +77,19 @@ def test_columns_are_replaced_with_all_rows(lake: Path) -> None:
 
 
 def test_rows_of_others_keep_their_columns(lake: Path) -> None:
-    with pytest.raises(NeedsSpark, match="needs new columns"):
-        adopt(lake, NEWER, "run-2", ["a"], ["a"])
-    assert stored(lake).version() == 0
+    assert adopt(lake, NEWER, "run-2", ["a"], ["a"]).version == 1
+    now = stored(lake)
+    assert {field.name: field.nullable for field in now.schema().fields} == {
+        "repo_id": False,
+        "name": False,
+        "id": True,
+        "number": True,
+    }
+    rows = now.to_pyarrow_table(columns=["repo_id", "id", "number"]).sort_by("repo_id").to_pylist()
+    assert rows == [
+        {"repo_id": "a", "id": None, "number": 1},
+        {"repo_id": "b", "id": "hash", "number": None},
+    ]
 
 
 def test_a_policy_may_allow_no_change(lake: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from codeanatomy.delta.commit_stamp import decode_stamp
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import StorageFailure
 from support.caller_table import NAME, UNDO, callers, write

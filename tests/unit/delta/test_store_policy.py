@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import deltalake
 import msgspec
@@ -17,6 +17,7 @@ from codeanatomy.cli.main import cli
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import store_policy as policy
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log import remote_folder
 from codeanatomy.delta.read import light
 from codeanatomy.delta.store_policy import (
     StorePolicy,
@@ -25,8 +26,8 @@ from codeanatomy.delta.store_policy import (
     policy_for,
     register_policy,
 )
-from codeanatomy.delta.write import restore, small
-from codeanatomy.delta.write.small import append_small
+from codeanatomy.delta.write import restore
+from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, RemotePathRefused, StorageMismatch
 from codeanatomy.spark.session import session_settings
 
@@ -151,22 +152,14 @@ def test_a_local_lake_has_no_options(tmp_path: Path) -> None:
     assert policy._POLICIES == {}
 
 
-def test_every_call_of_deltalake_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads, commits, restores: whatever opens a table of a remote lake."""
-    seen: list[dict[str, str] | None] = []
+def test_every_read_and_write_of_a_remote_lake_gets_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
 
-    class Refusing:
-        def __init__(self, *_: object, storage_options: dict[str, str] | None = None, **__: object) -> None:
-            seen.append(storage_options)
-            raise OSError("not today")
+    def refusing(uri: str) -> None:
+        seen.append(uri)
+        raise OSError(f"not today: {policy_for(uri).for_deltalake(uri) == wanted}")
 
-        @staticmethod
-        def is_deltatable(_: str, storage_options: dict[str, str] | None = None) -> bool:
-            seen.append(storage_options)
-            return True
-
-    for module in (deltalake, small, restore):
-        monkeypatch.setattr(module, "DeltaTable", Refusing)
+    monkeypatch.setattr(remote_folder, "object_store", refusing)
     root, table = "s3a://bucket/lake", catalog.table("view_cache")
     register_policy(root, StorePolicy(S3))
     wanted = deltalake_options(f"{root}/x")
@@ -181,7 +174,6 @@ def test_every_call_of_deltalake_gets_the_options(monkeypatch: pytest.MonkeyPatc
             call()
         assert len(seen) > before
         assert SECRET not in str(told.value)
-    assert all(each == wanted for each in seen)
 
 
 def test_identity() -> None:
@@ -233,25 +225,17 @@ def test_a_command_reaches_a_remote_lake_by_the_settings(monkeypatch: pytest.Mon
     assert policy._POLICIES == {}
     # Nothing listens there.
     here = ("--set", "runtime.storage_options.fs.s3a.endpoint=http://127.0.0.1:9")
-    monkeypatch.setattr(deltalake, "DeltaTable", _Closed)
+    seen: dict[str, str] = {}
+
+    def closed(uri: str) -> None:
+        seen.update(policy_for(uri).for_deltalake(uri))
+        raise OSError("closed")
+
+    monkeypatch.setattr(remote_folder, "object_store", closed)
     done = CliRunner().invoke(cli, [*secret, *here, "runs", "--lake", "s3a://bucket/lake"])
     assert isinstance(done.exception, CodeAnatomyError)
-    assert _Closed.options["aws_secret_access_key"] == SECRET
+    assert seen["aws_secret_access_key"] == SECRET
     assert SECRET not in f"{done.exception}{done.output}"
-
-
-class _Closed:
-    """A library that cannot reach anything."""
-
-    options: ClassVar[dict[str, str]] = {}
-
-    def __init__(self, *_: object, storage_options: dict[str, str], **__: object) -> None:
-        type(self).options = storage_options
-        raise OSError("closed")
-
-    @staticmethod
-    def is_deltatable(_: str, storage_options: dict[str, str]) -> bool:
-        raise OSError("closed")
 
 
 def test_options_that_only_the_session_has() -> None:

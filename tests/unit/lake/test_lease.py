@@ -19,7 +19,7 @@ import pytest
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import LeaseHeld, LeaseLost, StorageFailure
 from codeanatomy.lake import lease as lease_module
 from codeanatomy.lake.lease import TABLE, Lease, LeaseRow, StepDone, acquire, is_stale, read_lease

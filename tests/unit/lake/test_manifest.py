@@ -12,7 +12,7 @@ from msgspec import Struct, structs, to_builtins
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.write.small import append_small
+from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CommitConflict, ConstraintViolation
 from codeanatomy.lake.lease import LeaseRow
 from codeanatomy.lake.manifest import (

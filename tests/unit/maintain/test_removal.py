@@ -10,7 +10,7 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.replay import entry_path, logged_versions, read_actions
+from codeanatomy.delta.log.replay import logged_versions, read_actions
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.errors import StillNeeded, StorageFailure
@@ -20,6 +20,7 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.maintain.removal import removable_entries, removable_files, remove
 from codeanatomy.maintain.retention import RetentionGuard
 from codeanatomy.maintain.table_state import inspect_table
+from support.log_files import entry_path
 from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
 NAME = NODES.name

@@ -19,9 +19,9 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
-from codeanatomy.delta.log.deletion_vectors import vector_path
-from codeanatomy.delta.log.replay import entry_path, replay_log
-from codeanatomy.delta.read.light import light_table, location, newest_version
+from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import have_same_content, missing_files, require_readable
 from codeanatomy.delta.write.restore import restore_with_fallback
 from codeanatomy.errors import (
@@ -42,6 +42,7 @@ from codeanatomy.run.build import plan
 from support.commands import RunCommand, command_runner
 from support.folders import TESTS
 from support.light_builds import order
+from support.log_files import entry_path, vector_file
 from support.published_rows import counted
 from support.small_lakes import ERRORS, HASH, RELATIONS, SmallLake
 from support.three_runs import (
@@ -525,7 +526,7 @@ def test_a_vector_that_is_gone(lake: ThreeRuns) -> None:
     place = location(str(lake.root), name)
     for add in replay_log(place, lake.version(name, 1)).adds.values():
         if add.deletion_vector is not None:
-            Path(str(vector_path(place, add.deletion_vector))).unlink()
+            Path(str(vector_file(place, add.deletion_vector))).unlink()
     with pytest.raises(VersionGone, match=r"1 of its . files is missing, such as deletion_vector_"):
         lake.restore(lake.runs[1])
     assert lake.restore(lake.runs[0]).status == "restored"

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.deletion_vectors import vector_path
-from codeanatomy.delta.log.replay import entry_path, replay_log
-from codeanatomy.delta.read.light import light_files, location, newest_version, table_facts
+from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.read.light import light_files, newest_version, table_facts
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.delta.write import rewrite
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError, VersionGone
@@ -33,6 +33,7 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.status.failures import failures
 from support.commands import RunCommand, command_runner
 from support.light_builds import refreshed
+from support.log_files import entry_path, vector_file
 from support.published_rows import counted
 from support.three_runs import FILES, ThreeRuns, copied, rows, table_rows, three_runs
 
@@ -350,7 +351,7 @@ def test_a_vector_that_is_damaged(lake: ThreeRuns, tmp_path: Path) -> None:
         for add in replay_log(place, lake.version(NODES, 2)).adds.values()
         if add.deletion_vector
     )
-    path = vector_path(place, vector)
+    path = vector_file(place, vector)
     assert path is not None
     path.write_bytes(bytes(path.stat().st_size))
     with pytest.raises(StorageFailure, match="deletion vector"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.maintain.table_state import TableState, inspect_table, list_table_files
 from support.owner_tables import NODES, Lake, filled, nodes_of, owner

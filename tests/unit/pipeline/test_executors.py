@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.errors import NeedsSpark
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.pipeline.executors import local_process
@@ -158,7 +159,7 @@ def test_groups_of_pieces() -> None:
 
 
 def test_a_table_that_only_spark_can_write_is_refused(executor: LocalExecutor) -> None:
-    write: Any = TableWrite(SimpleNamespace(name="cpg_nodes"), "", "cpg_nodes")  # type: ignore[arg-type]
+    write: Any = TableWrite(SimpleNamespace(name="cpg_nodes"), NewFiles(""), "cpg_nodes")  # type: ignore[arg-type]
     commit: Any = None
     with pytest.raises(NeedsSpark, match="cpg_nodes") as refused:
         executor.commit_rows([], write, (), "repo_id", commit)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 from deltalake import DeltaTable
 
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.light import light_files, light_table, location, logged_paths
+from codeanatomy.delta.read.light import light_files, light_table, logged_paths
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.lake.lease import Lease, LeaseRow, acquire
@@ -965,14 +966,14 @@ def dying(
 # A refresh commits 11 tables of extract, 8 of normalize, 3 of relate, 7 of graph.
 PLACES = {
     "in pass one": ("pipeline.passes:Passes._extract", 1),
-    "at the sixth table": ("pipeline.commits:adopt_files", 6),
+    "at the sixth table": ("pipeline.commits:commit_files", 6),
     "before the tables of normalize": ("pipeline.passes:Passes._commit_normalized", 1),
-    "among the tables of normalize": ("pipeline.commits:adopt_files", 15),
+    "among the tables of normalize": ("pipeline.commits:commit_files", 15),
     "in the solve": ("pipeline.passes:Passes._solved", 1),
-    "among the tables of relate": ("pipeline.commits:adopt_files", 21),
+    "among the tables of relate": ("pipeline.commits:commit_files", 21),
     "in pass two": ("pipeline.passes:Passes._second_pass", 1),
     "before the tables of graph": ("pipeline.passes:Passes._commit_graph", 1),
-    "among the tables of graph": ("pipeline.commits:adopt_files", 26),
+    "among the tables of graph": ("pipeline.commits:commit_files", 26),
     "at what is recorded": ("run.build:record_artifacts", 1),
     "at publication": ("run.build:publish", 1),
 }
@@ -999,7 +1000,7 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     """The one that succeeds is about another source than those that died."""
     edited.refreshed({"other.py": "import use\n"})
     with monkeypatch.context() as dead:
-        dying(dead, "pipeline.commits:adopt_files", 24)
+        dying(dead, "pipeline.commits:commit_files", 24)
         with pytest.raises(Died):
             edited.refreshed(LONGER)
     with monkeypatch.context() as dead:

@@ -11,6 +11,7 @@ from msgspec import json, structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.pieces import DATA_FILE, ROWS, batches_of, data_files
 from codeanatomy.pipeline.sinks import Sink, TableFolder
@@ -39,7 +40,7 @@ def lines(path: str, count: int) -> pa.RecordBatch:
 
 
 def test_rows_of_a_local_table_are_in_one_data_file_of_the_task(tmp_path: Path) -> None:
-    sink = Sink({LINES: TableFolder(str(tmp_path), TABLE)}).open()
+    sink = Sink({LINES: TableFolder(NewFiles(str(tmp_path)), TABLE)}).open()
     assert list(sink.add("r", "0000", LINES, lines("a.py", 3))) == []
     assert list(sink.add("r", "0000", LINES, lines("b.py", 2))) == []
     assert list(sink.add("r", "0001", LINES, lines("c.py", 0))) == []
@@ -71,7 +72,7 @@ def test_the_policy_of_the_table_decides_about_statistics(tmp_path: Path) -> Non
     bounds = []
     for columns in (("repo_id", "path"), ("path",)):
         table = structs.replace(TABLE, write=structs.replace(TABLE.write, stats_columns=columns))
-        sink = Sink({LINES: TableFolder(str(tmp_path), table)}).open()
+        sink = Sink({LINES: TableFolder(NewFiles(str(tmp_path)), table)}).open()
         list(sink.add("r", "0000", LINES, lines("a.py", 1)))
         [file] = data_files(sink.close())[LINES]
         bounds.append(set(json.decode(file.stats or "{}")["minValues"]))
@@ -79,7 +80,7 @@ def test_the_policy_of_the_table_decides_about_statistics(tmp_path: Path) -> Non
 
 
 def test_two_tasks_write_two_files(tmp_path: Path) -> None:
-    sink = Sink({LINES: TableFolder(str(tmp_path), TABLE)})
+    sink = Sink({LINES: TableFolder(NewFiles(str(tmp_path)), TABLE)})
     files = []
     for _ in range(2):
         opened = sink.open()

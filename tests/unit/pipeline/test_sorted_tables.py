@@ -7,6 +7,7 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
@@ -61,7 +62,7 @@ def test_constants_and_the_order_of_columns_are_those_of_the_table() -> None:
     others = [name for name in reversed(table.column_names) if name != "run_id"]
     schema = arrow_schema(table)
     batch = pa.RecordBatch.from_pydict({name: pa.nulls(1, schema.field(name).type) for name in others})
-    write = TableWrite(table, "", table.name, {"run_id": "run-1"})
+    write = TableWrite(table, NewFiles(""), table.name, {"run_id": "run-1"})
     [rows] = complete_rows(write, [batch])
     assert rows.schema.names == list(table.column_names)
     assert rows.column("run_id").to_pylist() == ["run-1"]

@@ -16,7 +16,7 @@ from msgspec import structs
 from codeanatomy import catalog, node_ids
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import ContractError, StorageFailure, UsageError
 from codeanatomy.lake.lease import JournalPin, JournalStep, LeaseRow
 from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest

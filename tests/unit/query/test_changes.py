@@ -14,14 +14,15 @@ from deltalake import DeltaTable
 from msgspec import structs
 
 from codeanatomy import catalog
-from codeanatomy.delta.log.replay import entry_path, read_actions
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.log.replay import read_actions
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.diff.change_windows import RunWindow, feed_tables, open_window
 from codeanatomy.query.lake import Lake
 from support.commands import RunCommand, command_runner
 from support.light_builds import clean_lake, refreshed
+from support.log_files import entry_path
 from support.three_runs import ThreeRuns, copied, three_runs
 
 FILES, RELATIONS = "repo_files_v1", "relations_v1"

@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 from codeanatomy.catalog import TABLES
 from codeanatomy.catalog.spec import ForeignKey, Table
 from codeanatomy.delta.read.duck import duck_type
-from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.query.checks.key_rules import COPIES, key_rules, key_tables
 from codeanatomy.query.checks.verify import verify
 from support.folders import write_sources

@@ -16,10 +16,11 @@ from deltalake import DeltaTable
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import light_files, location
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import LakeTables
-from codeanatomy.delta.write.adopt import adopt_files
 from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError
 from codeanatomy.node_ids import ID_VERSION
 from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, ValueChange, diff_runs
@@ -228,9 +229,9 @@ def test_rows_that_a_deletion_vector_removes(tmp_path: Path) -> None:
     ordered = sorted(named()[NODES], key=lambda row: str(row["node_kind"]))
     batch = pa.RecordBatch.from_pylist(ordered, schema=arrow_schema(table))
     files = write_files(lake.location(NODES), table, [batch])
-    adopt_files(lake, NODES, files, [], Commit(RUN), by="owner_file_id")
+    commit_files(lake, NODES, files, [], Commit(RUN), by="owner_file_id")
     write(tmp_path, {name: rows for name, rows in derived(named()).items() if name != NODES})
-    adopt_files(lake, NODES, [], [B], Commit("run-2"), by="owner_file_id")
+    commit_files(lake, NODES, [], [B], Commit("run-2"), by="owner_file_id")
     publish(tmp_path, {}, "run-2", 2, "append")
     assert any(file.vector for file in light_files(str(tmp_path), NODES))
     gone = {row["node_id"]: row["node_kind"] for row in named()[NODES] if row["owner_file_id"] == B}

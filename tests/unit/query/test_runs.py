@@ -10,7 +10,7 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.write.small import append_small
+from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
 from codeanatomy.query.status.run_reports import RunReport, Runs, StepReport, TableVersions, run_report, runs

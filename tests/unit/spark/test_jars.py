@@ -17,7 +17,18 @@ import pytest
 
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.spark import jars as jars_module
-from codeanatomy.spark.jars import JARS, Jar, cache_folder, ensure_jars, invalid_jars
+from codeanatomy.spark.jars import (
+    CONNECTOR_OF_SCHEME,
+    CONNECTORS,
+    JARS,
+    Jar,
+    cache_folder,
+    connector_jars,
+    ensure_jars,
+    invalid_jars,
+    require_connector,
+    use_store,
+)
 from codeanatomy.spark.java import Java, find_java
 
 SETTINGS = """<ivysettings>
@@ -200,3 +211,52 @@ def test_a_cache_that_cannot_be_made_says_so(
     assert "CODEANATOMY_CACHE" in problem.value.hint
     with pytest.raises(EnvironmentProblem, match="cannot be used"):
         ensure_jars(tmp_path / "file" / "cache", java)
+
+
+def test_sets_of_jars_are_verified_independently(
+    tmp_path: Path, java: Java, published: tuple[Jar, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one, two) = published
+    ensure_jars(tmp_path, java, (one,))
+    ensure_jars(tmp_path, java, (two,))
+    # Neither hash is computed again.
+    monkeypatch.setattr(jars_module, "_hash", None)
+    assert len(ensure_jars(tmp_path, java, (one,)) + ensure_jars(tmp_path, java, (two,))) == 2
+
+
+def test_a_connector_is_used_if_a_lake_needs_it_and_it_is_there(
+    tmp_path: Path, java: Java, published: tuple[Jar, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    monkeypatch.setattr(jars_module, "CONNECTORS", {"s3": published})
+    monkeypatch.setattr(jars_module, "_IN_USE", set())
+    require_connector("/data/lake")
+    with pytest.raises(EnvironmentProblem) as problem:
+        require_connector("s3a://bucket/lake")
+    assert problem.value.hint == "codeanatomy setup --with s3"
+    use_store("S3A://bucket/lake")
+    assert connector_jars(tmp_path) == ()
+    paths = ensure_jars(tmp_path, java, published)
+    assert connector_jars(tmp_path) == paths
+    require_connector("s3a://bucket/lake")
+    paths[0].write_bytes(b"damaged")
+    assert connector_jars(tmp_path) == ()
+    with pytest.raises(EnvironmentProblem, match="missing or damaged"):
+        require_connector("s3a://bucket/lake")
+
+
+def test_other_lakes_need_no_connector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars_module, "_IN_USE", set())
+    for uri in ("/data/lake", "file:/data/lake", "hdfs://name/lake", "gs://bucket/lake"):
+        use_store(uri)
+        require_connector(uri)
+    assert connector_jars(tmp_path) == ()
+
+
+def test_connectors_are_pinned() -> None:
+    assert set(CONNECTOR_OF_SCHEME.values()) == set(CONNECTORS)
+    for jar in (jar for jars in CONNECTORS.values() for jar in jars):
+        assert len(jar.sha256) == 64
+    hadoop = next(iter((jars_module.pyspark_folder() / "jars").glob("hadoop-client-api-*.jar")))
+    version = hadoop.stem.removeprefix("hadoop-client-api-")
+    assert {jar.version for jar in CONNECTORS["s3"] if jar.group == "org.apache.hadoop"} == {version}

@@ -20,11 +20,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 from uuid import UUID, uuid4
 
 from msgspec import Struct
 
+from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.store_policy import path_of
 from codeanatomy.errors import StorageFailure
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class DeletionVector(
 
 
 def write_vectors(location: str, bitmaps: Mapping[str, BitMap64]) -> dict[str, DeletionVector]:
-    """Write bitmaps to a new file in a local table's folder; it is unused until a commit refers to it."""
+    """Write bitmaps to a new file in a table's folder; it is unused until a commit refers to it."""
     if not bitmaps:
         return {}
     name = uuid4()
@@ -75,20 +76,22 @@ def write_vectors(location: str, bitmaps: Mapping[str, BitMap64]) -> dict[str, D
         data = MAGIC + bitmap.serialize()
         vectors[path] = DeletionVector("u", encoded, len(data), len(bitmap), len(content))
         content += SIZE.pack(len(data)) + data + SIZE.pack(crc32(data))
-    Path(location, f"deletion_vector_{name}.bin").write_bytes(content)
+    folder_of(location).create(f"deletion_vector_{name}.bin", bytes(content))
     return vectors
 
 
-def vector_path(location: str, vector: DeletionVector) -> Path | None:
-    """Return the file that contains a vector; None if it is inline in the log."""
+def vector_path(vector: DeletionVector) -> str | None:
+    """Return the file that contains a vector, relative to the table's folder; None if it is in the log.
+
+    The vectors of a shallow clone are in the folder of another table: their paths are absolute.
+    """
     if vector.storage_type == "i":
         return None
     if vector.storage_type == "p":
-        path = vector.path_or_inline
-        return Path(unquote(urlsplit(path).path) if ":" in path else path)
+        return path_of(vector.path_or_inline)
     folder, encoded = vector.path_or_inline[:-ENCODED_UUID], vector.path_or_inline[-ENCODED_UUID:]
     name = UUID(bytes=b85decode(encoded.encode().translate(FROM_DELTA)))
-    return Path(location, folder, f"deletion_vector_{name}.bin")
+    return f"{folder}/deletion_vector_{name}.bin" if folder else f"deletion_vector_{name}.bin"
 
 
 def read_vector(location: str, vector: DeletionVector | None) -> BitMap64:
@@ -109,10 +112,10 @@ def read_vector(location: str, vector: DeletionVector | None) -> BitMap64:
 
 
 def _read_bytes(location: str, vector: DeletionVector) -> bytes:
-    path = vector_path(location, vector)
+    path = vector_path(vector)
     if path is None:
         return b85decode(vector.path_or_inline.encode().translate(FROM_DELTA))[: vector.size_bytes]
-    with path.open("rb") as file:
+    with Path(folder_of(location).local_path(path)).open("rb") as file:
         file.seek(vector.offset or 0)
         (size,) = SIZE.unpack(file.read(SIZE.size))
         data, checksum = file.read(size), file.read(SIZE.size)
@@ -146,7 +149,7 @@ def removed_bits(location: str, vector: DeletionVector) -> PositionBits:
 
 
 def _damaged(location: str, vector: DeletionVector, why: str) -> StorageFailure:
-    path = vector_path(location, vector) or "in the log"
+    path = vector_path(vector) or "in the log"
     return StorageFailure(
         f"a deletion vector of {location} cannot be read ({path}): {why}",
         "restore the file from a backup, or build into a new lake",

@@ -1,4 +1,4 @@
-"""Write log entries of a local table in Python: existing data files become a new version of it.
+"""Write log entries of a table in Python: existing data files become a new version of it.
 
     current = open_version(table, "/lake/graph/cpg_nodes")   # None: there is no table yet
     actions = [*create_actions(new), *map(add_action, files), transaction_action(commit)]
@@ -6,43 +6,43 @@
 
 Delta's own classes do the same after loading, compiling and warming up for a second, and for every table they
 read the state of the log with Spark: a third of the time of a small build. An entry is a few lines of JSON,
-specified by the protocol. It is hard-linked to its name, which fails if another writer has made that version:
-no reader sees a partial entry, and no commit is lost. So this works only on local file systems, and only for
-tables whose protocol requires no more of a writer (`has_simple_protocol`); all others are written by Spark.
+specified by the protocol. It is created under its name only if no other writer has made that version
+(`delta.log.folder`): no reader sees a partial entry, and no commit is lost. This works only for tables whose
+protocol requires no more of a writer (`has_simple_protocol`); all others are written by Spark.
 
 Deleted rows of a file that stays are marked by a deletion vector (`delta.log.deletion_vectors`) if the table
 has that feature, which not every reader supports. A table is created with its features, and no commit of
 rows changes them.
 
-Tests: `tests/spark/test_adopt.py`.
+Tests: `tests/spark/test_file_commits.py`.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 from msgspec import Struct, json, structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import (
     VECTORS_FEATURE,
     Add,
+    LogListing,
     LogState,
     entry_path,
-    read_actions,
+    list_log,
     read_commit_info,
     replay_log,
 )
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.delta.store_policy import deltalake_options
@@ -83,11 +83,11 @@ class DataFile(Struct, frozen=True):
 
 
 class TableVersion(Struct, frozen=True):
-    """A version of a table and its data files."""
+    """A version of a table: its description, its data files and its log."""
 
     info: SnapshotInfo
-    # Empty unless the protocol is simple: only Delta can replay the logs of other tables.
     files: tuple[LoggedFile, ...]
+    state: LogState
 
     @property
     def index(self) -> FileIndex:
@@ -96,63 +96,45 @@ class TableVersion(Struct, frozen=True):
 
 
 def open_version(table: Table, location: str, version: int | None = None) -> TableVersion | None:
-    """Open a version (default: the newest) of the table at a local path; None if there is no table."""
-    if not DeltaTable.is_deltatable(location):
+    """Open a version (default: the newest) of the table at a path or URI; None if there is no table.
+
+    Raise FileNotFoundError if the log has no such version.
+    """
+    listing = list_log(location)
+    if listing.newest < 0:
         return None
-    info = _info(location, DeltaTable(location, version=version))
-    is_simple = has_simple_protocol(info)
-    return TableVersion(info, logged_files(table, replay_log(location, info.version)) if is_simple else ())
+    return describe_version(table, location, listing.newest if version is None else version, listing)
+
+
+def describe_version(table: Table, location: str, version: int, listing: LogListing) -> TableVersion:
+    """Open a version of a table whose log is listed."""
+    state = replay_log(location, version, listing)
+    return TableVersion(_info(location, version, state, listing), logged_files(table, state), state)
 
 
 def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
     """Describe a version of the table at a path or URI."""
-    return _info(location, DeltaTable(location, version=version, storage_options=deltalake_options(location)))
+    listing = list_log(location)
+    return _info(location, version, replay_log(location, version, listing), listing)
 
 
-def _info(location: str, table: DeltaTable) -> SnapshotInfo:
-    protocol, metadata = table.protocol(), table.metadata()
+def _info(location: str, version: int, state: LogState, listing: LogListing) -> SnapshotInfo:
+    protocol, metadata = state.protocol, state.metadata
+    if "minReaderVersion" not in protocol or "schemaString" not in metadata:
+        raise FileNotFoundError(f"the log of {location} has no protocol or no schema up to version {version}")
+    entry = listing.entries.get(version)
     return SnapshotInfo(
         location=location,
-        version=int(table.version()),
-        timestamp_ms=commit_time_ms(location, int(table.version())),
-        min_reader_version=protocol.min_reader_version,
-        min_writer_version=protocol.min_writer_version,
-        reader_features=tuple(protocol.reader_features or ()),
-        writer_features=tuple(protocol.writer_features or ()),
-        properties=dict(metadata.configuration),
-        schema_json=table.schema().to_json(),
-        partition_columns=tuple(metadata.partition_columns),
+        version=version,
+        timestamp_ms=0 if entry is None else entry.modified_ms,
+        min_reader_version=protocol["minReaderVersion"],
+        min_writer_version=protocol["minWriterVersion"],
+        reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
+        writer_features=tuple(sorted(protocol.get("writerFeatures") or ())),
+        properties=metadata.get("configuration") or {},
+        schema_json=metadata["schemaString"],
+        partition_columns=tuple(metadata.get("partitionColumns") or ()),
     )
-
-
-def commit_time_ms(location: str, version: int) -> int:
-    """Return the commit time of a version of a local table, as Delta defines it; 0 if its entry is gone."""
-    try:
-        return entry_path(location, version).stat().st_mtime_ns // 1_000_000
-    except OSError:
-        return 0
-
-
-def advance_snapshot_info(info: SnapshotInfo, version: int) -> SnapshotInfo:
-    """Advance the description of a local table to a later version, with the log entries in between."""
-    for number in range(info.version + 1, version + 1):
-        for action in read_actions(info.location, number):
-            if action.protocol:
-                info = structs.replace(
-                    info,
-                    min_reader_version=action.protocol["minReaderVersion"],
-                    min_writer_version=action.protocol["minWriterVersion"],
-                    reader_features=tuple(action.protocol.get("readerFeatures") or ()),
-                    writer_features=tuple(action.protocol.get("writerFeatures") or ()),
-                )
-            if action.meta_data:
-                info = structs.replace(
-                    info,
-                    properties=action.meta_data.get("configuration") or {},
-                    schema_json=action.meta_data["schemaString"],
-                    partition_columns=tuple(action.meta_data.get("partitionColumns") or ()),
-                )
-    return structs.replace(info, version=version, timestamp_ms=commit_time_ms(info.location, version))
 
 
 def has_simple_protocol(info: SnapshotInfo) -> bool:
@@ -169,12 +151,6 @@ def has_simple_protocol(info: SnapshotInfo) -> bool:
         # Generated columns, invariants and the like.
         and '"delta.' not in info.schema_json
     )
-
-
-def last_sequence(location: str, run_id: str) -> int | None:
-    """Return the newest sequence that a run has committed to a table; None if there is none."""
-    sequence = DeltaTable(location).transaction_version(run_id)
-    return None if sequence is None else int(sequence)
 
 
 def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
@@ -222,9 +198,10 @@ def commit_info_action(
 
 def commit_metrics(files: Sequence[DataFile], removal_metrics: Mapping[str, int]) -> dict[str, int]:
     """Return the metrics of written and removed data, under Delta's names."""
+    copied = removal_metrics.get("numCopiedRows", 0)
     return {
         "numFiles": len(files),
-        "numOutputRows": sum(file.rows for file in files),
+        "numOutputRows": sum(file.rows for file in files) + copied,
         "numOutputBytes": sum(file.size_bytes for file in files),
         **removal_metrics,
     }
@@ -345,25 +322,24 @@ def write_entry(
     location: str, version: int, actions: Iterable[Mapping[str, Any]], interval: int = 10
 ) -> bool:
     """Write the entry of a version, and a checkpoint every `interval` versions; False if the entry exists."""
-    path = entry_path(location, version)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid4()}.tmp")
-    try:
-        temporary.write_bytes(b"".join(json.encode(action) + b"\n" for action in actions))
-        os.link(temporary, path)
-    except FileExistsError:
+    content = b"".join(json.encode(action) + b"\n" for action in actions)
+    if not folder_of(location).create(entry_path(version), content):
         return False
-    finally:
-        temporary.unlink(missing_ok=True)
     if version and version % interval == 0:
-        DeltaTable(location).create_checkpoint()
+        # The version is made. Without a checkpoint readers only take longer, until the next one.
+        with suppress(StorageFailure):
+            write_checkpoint(location)
     return True
 
 
 def write_checkpoint(location: str) -> int:
     """Write a checkpoint of the newest version of a table, and return that version."""
+    # Imported here: most commits write no checkpoint.
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
     try:
-        table = DeltaTable(location)
+        table = DeltaTable(location, storage_options=deltalake_options(location))
         table.create_checkpoint()
         return int(table.version())
     except (DeltaError, OSError) as problem:

@@ -1,6 +1,6 @@
 """Read tables of a local lake with DuckDB, from the Parquet files of a version: no JVM, no PyArrow.
 
-    select_rows(local_path("lake"), "cpg_nodes", files)      # SQL for the rows of these files
+    select_rows("lake", "cpg_nodes", files)      # SQL for the rows of these files
     with open_database() as database:
         database.execute(f"SELECT count(*) FROM ({select_rows(...)})")
 
@@ -17,22 +17,24 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import light_files, light_table, location
-from codeanatomy.delta.store_policy import is_local, path_of
-from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location
+from codeanatomy.errors import EnvironmentProblem, StorageFailure
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from codeanatomy.delta.log.deletion_vectors import DeletionVector, PositionBits
 
 GB = 1024**3
@@ -53,13 +55,6 @@ TYPES = {
     "map<string,string>": "MAP(VARCHAR, VARCHAR)",
     "map<string,bigint>": "MAP(VARCHAR, BIGINT)",
 }
-
-
-def local_path(lake: str) -> str:
-    """Return the absolute path of a local lake; raise UsageError for a remote one."""
-    if not is_local(lake):
-        raise UsageError(f"{lake} is remote", "copy the lake to a local folder, or query it with Spark")
-    return str(Path(path_of(lake)).absolute())
 
 
 @contextmanager
@@ -133,32 +128,72 @@ def connect(
 
 def select_rows(root: str, name: str, files: Sequence[LoggedFile]) -> str:
     """Return the SQL query for the rows of some data files of a table, in the catalogue's columns."""
-    table = catalog.table(name)
-    folder = location(root, name)
+    table, folder = catalog.table(name), location(root, name)
+    names = [file.path for file in files]
+    paths = dict(zip(names, folder_of(folder).local_paths(names), strict=True))
     parts: dict[tuple[tuple[tuple[str, str | None], ...], DeletionVector | None], list[str]] = {}
     for file in files:
         values = tuple(file.partition.items())
-        parts.setdefault((values, file.vector), []).append(f"{folder}/{file.path}")
+        parts.setdefault((values, file.vector), []).append(paths[file.path])
     no_values = ", ".join(f'NULL::{duck_type(column)} AS "{column.name}"' for column in table.columns)
     selects = [f"SELECT {no_values} WHERE FALSE"]
-    for (values, vector), paths in parts.items():
+    for (values, vector), members in parts.items():
         constants = "".join(f", {sql_literal(value)} AS {key}" for key, value in values)
         # Files written by Spark contain the partition columns, files written by us do not.
         stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_literal(key) for key, _ in values)}))"
-        rows = parquet_relation(paths) if vector is None else _remaining_rows(folder, paths, vector)
+        rows = parquet_relation(members) if vector is None else _remaining_rows(folder, members, vector)
         selects.append(f"SELECT {stored if values else '*'}{constants} FROM {rows}")
-    names = ", ".join(f'"{name}"' for name in table.column_names)
-    return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)})"
+    columns = ", ".join(map(_contract_value, table.columns))
+    return f"SELECT {columns} FROM ({' UNION ALL BY NAME '.join(selects)})"
+
+
+def _contract_value(column: Column) -> str:
+    """Return the SQL expression of a column of the contract: of its type, with its default for a null.
+
+    A value that does not fit the type is an error.
+    """
+    name, kind = f'"{column.name}"', duck_type(column)
+    # DuckDB drops a cast to the same type.
+    value = f"CAST({name} AS {kind})"
+    if column.default is not None and not column.nullable:
+        value = f"coalesce({value}, CAST({sql_literal(str(column.default))} AS {kind}))"
+    return f"{value} AS {name}"
+
+
+def read_arrow(
+    root: str,
+    name: str,
+    files: Sequence[LoggedFile],
+    columns: Sequence[str],
+    where: Mapping[str, Collection[str]],
+) -> pa.Table:
+    """Read columns of the rows of some data files in which other columns have one of some values."""
+    import pyarrow as pa
+
+    table = catalog.table(name)
+    kept = [file for file in files if all(file.may_hold(key, values) for key, values in where.items())]
+    moments = {column for column in columns if table.column(column).ddl == "timestamp"}
+    # As numbers: DuckDB would look up the time zone of this machine.
+    selected = (
+        f'epoch_us("{column}") AS "{column}"' if column in moments else f'"{column}"' for column in columns
+    )
+    conditions = [
+        f'"{key}" IN ({", ".join(map(sql_literal, sorted(values)))})' if values else "false"
+        for key, values in where.items()
+    ]
+    query = f"SELECT {', '.join(selected)} FROM ({select_rows(root, name, kept)})"
+    with translate_errors(), lookup_connection() as database:
+        rows: pa.Table = database.sql(f"{query} WHERE {' AND '.join(conditions) or 'true'}").to_arrow_table()
+    fields = [
+        pa.field(field.name, pa.timestamp("us", "UTC")) if field.name in moments else field
+        for field in rows.schema
+    ]
+    return rows.cast(pa.schema(fields))
 
 
 def count_rows(root: str, name: str, version: int, by: Sequence[str]) -> dict[tuple[Any, ...], int]:
     """Count the rows of a version of a table by the values of some columns."""
-    if not is_local(root):
-        rows = light_table(root, name, by, version=version)
-        groups = rows.group_by(list(by)).aggregate([([], "count_all")]).to_pylist()
-        return {tuple(row[column] for column in by): row["count_all"] for row in groups}
-    # Streamed by DuckDB: a column of a large table does not fit into memory.
-    query = select_rows(local_path(root), name, light_files(root, name, version))
+    query = select_rows(root, name, light_files(root, name, version))
     names = ", ".join(f'"{column}"' for column in by)
     with translate_errors(), lookup_connection() as database:
         counted = database.execute(f"SELECT {names}, count(*) FROM ({query}) GROUP BY ALL").fetchall()

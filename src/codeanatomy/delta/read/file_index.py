@@ -55,6 +55,11 @@ class LoggedFile(Struct, frozen=True):
     logged_path: str = ""
     size_bytes: int = 0
 
+    @property
+    def deleted_rows(self) -> int:
+        """Return the number of rows deleted by the vector."""
+        return 0 if self.vector is None else self.vector.cardinality
+
     def column_range(self, column: str) -> ColumnRange:
         """Return the range of values of a column."""
         return self.column_ranges.get(column, ANY_VALUE)

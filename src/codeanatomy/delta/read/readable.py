@@ -5,27 +5,23 @@
     have_same_content("lake", "cpg_nodes", 2, 7)     # version 7 has the files of version 2 again
 
 Maintenance deletes files and log entries that are no longer needed. Commands that use an old version check it
-here first, so that they do not fail halfway. For a remote table only the log is checked. Tests:
-`tests/unit/maintain/test_restore.py`.
+here first, so that they do not fail halfway. Tests: `tests/unit/maintain/test_restore.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import (
     LogState,
-    complete_checkpoints,
-    logged_versions,
+    list_log,
     read_actions,
-    replay_log,
 )
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import location, logged_paths, newest_version
-from codeanatomy.delta.store_policy import is_local
+from codeanatomy.delta.read.light import logged_paths, newest_version
+from codeanatomy.delta.read.open_table import location, replay_table
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, VersionGone
 
 # Number of versions checked for the list of readable versions in an error message.
@@ -34,11 +30,8 @@ MAX_CHECKED = 50
 
 def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
     """Return the data files and deletion vectors of a version that do not exist; its log must be readable."""
-    paths = logged_paths(root, name, version)
-    if not is_local(root):
-        return ()
-    folder = location(local_path(root), name)
-    return tuple(path for path in paths if not Path(folder, path).is_file())
+    folder = folder_of(location(root, name))
+    return tuple(path for path in logged_paths(root, name, version) if folder.stat(path) is None)
 
 
 def is_readable(root: str, name: str, version: int) -> bool:
@@ -75,34 +68,18 @@ def require_readable(root: str, name: str, version: int) -> None:
 
 
 def have_same_content(root: str, name: str, one: int, other: int) -> bool:
-    """Return whether two versions have the same files, vectors and columns, and so the same rows.
-
-    For a remote table, only a version is known to have the same content as itself.
-    """
-    if one == other or not is_local(root):
-        return one == other
-    return _content(replay_table(root, name, one)) == _content(replay_table(root, name, other))
+    """Return whether two versions have the same files, vectors and columns, and so the same rows."""
+    if one == other:
+        return True
+    return _content(replay_table(root, name, one)[1]) == _content(replay_table(root, name, other)[1])
 
 
 def has_only_rewrites(place: str, version: int, newest: int) -> bool:
-    """Return whether the commits after a version of a local table only rewrote its rows, as OPTIMIZE does."""
+    """Return whether the commits after a version of a table only rewrote its rows, as OPTIMIZE does."""
     actions = [action for number in range(version + 1, newest + 1) for action in read_actions(place, number)]
     sides = [side for action in actions for side in (action.add, action.remove) if side is not None]
     changed = any(action.meta_data or action.protocol or action.cdc for action in actions)
     return newest > version and not changed and not any(side.data_change for side in sides)
-
-
-def replay_table(root: str, name: str, version: int) -> LogState:
-    """Replay the log of a local table to a version; raise StorageFailure if only Delta can replay it."""
-    place = location(local_path(root), name)
-    try:
-        return replay_log(place, version)
-    except OSError as problem:
-        # Entries before a v2 checkpoint may be gone.
-        raise StorageFailure(
-            f"the log of {name} at {place} cannot be replayed to version {version}: {problem}",
-            "read the table with Spark, or build it without v2_checkpoints",
-        ) from problem
 
 
 def _content(state: LogState) -> tuple[dict[str, Any], Any, Any]:
@@ -111,10 +88,8 @@ def _content(state: LogState) -> tuple[dict[str, Any], Any, Any]:
 
 
 def _gone(root: str, name: str, why: str) -> CodeAnatomyError:
-    if not is_local(root):
-        return VersionGone(why, "choose a newer version or a newer run")
-    place = location(local_path(root), name)
-    known = sorted({*logged_versions(place), *complete_checkpoints(place)})
+    listing = list_log(location(root, name))
+    known = sorted({*listing.entries, *listing.checkpoints})
     checked = known[-MAX_CHECKED:]
     left = [version for version in checked if is_readable(root, name, version)]
     listed = ", ".join(_ranges(left)) or "none"

@@ -1,87 +1,60 @@
-"""Commit rows of a Spark DataFrame to a table: append, replace_by_owner.
+"""Make a commit: the part that is the same whatever writes the files.
 
-`delta` lists the other ways of writing. Each verb makes at most one data commit, in these steps:
-
-    align     project the rows onto the contract's columns (`delta.contract`)
-    evolve    update an existing table to its policy (`delta.write.evolve`); a new table is created together
-              with its first rows, whatever the verb (`delta.log.transaction`)
-    check     semantic types, NOT NULL, constraints, in the writing pass itself (`delta.write.checks`)
-    arrange   exchange and sort the rows by partition and cluster columns (`delta.layout`)
-    write     in a clone of the session with the transaction id, the commit metadata and the compression,
-              so that the caller's session is never modified
-    find      look up the commit in the log by its metadata, and return its metrics
-
-    done = replace_by_owner(store, "cpg_nodes", rows, owners=["file:..."], commit=Commit("run-7"))
+    pending = PendingCommit(store, table, "append", Commit("run-7"), SparkRows(...))
+    done = run_commit(pending)
     done.version, done.rows, done.attempts
 
-Committing the same `Commit` (run id and sequence) twice has no effect. Conflicts with other writers are
-retried with backoff. So is a commit that is not in the log after Delta reported success: on a local file
-system the rename that publishes a commit is not atomic between processes, and the loser of that race gets no
-error.
+A writer (`Writer`) makes one version after another: Spark's Delta writer (`delta.write.spark_rows`), or data
+files that are there already and a log entry of our own (`delta.write.file_commits`). Around it, here and only
+here:
 
-Tests: `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
+    repeated    a transaction (run id and sequence) that is in the log already is not made again
+    expected    `after` makes the commit a compare-and-set on the version of the table
+    conflict    another writer was faster: pause, open the newest version, write again
+    lost        so is a commit that is not in the log although the writer reported success: on a local file
+                system Delta's rename of an entry is not atomic between processes, and the loser of that
+                race gets no error
+    result      version and metrics as the log has them, also of a commit that was made before
+    event       a commit is recorded, and so is one that was refused, with the rules and samples
+    errors      of the system, of Arrow and of Spark become ours, with what the log has of the commit
+
+Tests: `tests/unit/delta/test_commit.py`, `tests/spark/test_commit.py`, `tests/system/test_concurrency.py`.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from delta.exceptions import (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
-from msgspec import Struct
-from pyspark.sql import DataFrame, SparkSession
+from msgspec import MsgspecError, Struct
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, decode_stamp, encode_stamp
-from codeanatomy.delta.contract import MISFIT, plan_projection, project, quote_identifier
+from codeanatomy.delta.commit_stamp import Commit, CommitStamp, decode_stamp, encode_stamp
 from codeanatomy.delta.events import CommitRefused, Committed
-from codeanatomy.delta.layout import RANGES, arrange_rows
-from codeanatomy.delta.log.jvm_log import CommitRecord, DeltaLog
-from codeanatomy.delta.log.transaction import add_rows
-from codeanatomy.delta.store import LakeTables, Store
-from codeanatomy.delta.write.checks import (
-    BROKEN,
-    Rules,
-    check_semantic_types,
-    find_violation,
-    guard_rows,
-    rules_for,
-)
-from codeanatomy.delta.write.evolve import evolve, new_table
+from codeanatomy.delta.log.entries import TableVersion, open_version
+from codeanatomy.delta.log.replay import list_log, read_commit_info
+from codeanatomy.delta.store import LakeTables
 from codeanatomy.errors import (
     CodeAnatomyError,
     CommitConflict,
     ConstraintViolation,
-    ContractError,
     StorageFailure,
     UsageError,
 )
-from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
-from codeanatomy.spark.session import activate_session, clone_session
 
-CONFLICTS = (
-    ConcurrentAppendException,
-    ConcurrentDeleteDeleteException,
-    ConcurrentDeleteReadException,
-    ConcurrentTransactionException,
-    ConcurrentWriteException,
-    DeltaConcurrentModificationException,
-    MetadataChangedException,
-    ProtocolChangedException,
-)
 LOST = "LostCommit"
+# Error messages of the operating system when a write fails, with the hint for each.
+CAUSES: Mapping[str, str] = {
+    "No space left on device": "free disk space and run the command again",
+    "Disk quota exceeded": "free space within the quota and run the command again",
+    "Read-only file system": "mount the file system of the lake writable, or use another lake",
+    "Permission denied": "get write permission for the lake, or use another lake",
+    "Operation not permitted": "get write permission for the lake, or use another lake",
+}
 
 
 class Retry(Struct, frozen=True):
@@ -97,19 +70,48 @@ class Retry(Struct, frozen=True):
         return random.uniform(0, min(self.most_seconds, self.first_seconds * 2**attempt))
 
 
+class Conflict(Exception):
+    """Another writer has made the version; the message is the name of the conflict."""
+
+
+class Writer(Protocol):
+    """What writes a version of a table."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Return the errors of its libraries, which `explain` understands."""
+
+    def check(self) -> None:
+        """Raise if the columns or rows break the contract, before anything is written."""
+
+    def write(self, change: PendingCommit, current: TableVersion | None) -> bool:
+        """Write the version after `current`, None for a new table; return False if nothing would change.
+
+        Raise Conflict if another writer was faster.
+        """
+
+    def settle(self, change: PendingCommit) -> None:
+        """Apply what has to wait until a new table exists."""
+
+    def explain(self, problem: Exception) -> CodeAnatomyError | str:
+        """Translate an error of its libraries, or return its cause."""
+
+
 @dataclass(frozen=True)
 class PendingCommit:
     """A commit to be made."""
 
-    store: Store
+    store: LakeTables
     table: Table
     operation: str
     commit: Commit
-    retry: Retry
-    # Writes the rows in a prepared session.
-    write: Callable[[SparkSession], None]
-    # Returns the error with samples of the rows that violate a rule.
-    find_broken: Callable[[], ConstraintViolation | None] | None = None
+    writer: Writer
+    retry: Retry = Retry()
+    # The version that the table must have (-1: there is no table); None: any.
+    after: int | None = None
+    # Whether the same transaction may be made several times.
+    is_repeatable: bool = False
+    # Given columns that the contract does not have.
     dropped: tuple[str, ...] = ()
 
     @property
@@ -117,117 +119,27 @@ class PendingCommit:
         """Return the user metadata by which the commit is found in the log."""
         return encode_stamp(self.commit, self.operation)
 
+    @property
+    def location(self) -> str:
+        """Return the path or URI of the table."""
+        return self.store.location(self.table.name)
 
-def append(
-    store: Store,
-    name: str,
-    rows: DataFrame,
-    commit: Commit,
-    *,
-    file_bytes: int | None = None,
-    retry: Retry = Retry(),
-) -> Committed:
-    """Add rows to a table."""
-    table = store.table(name)
-    return _write_rows(store, table, "append", rows, commit, retry, file_bytes=file_bytes)
+    @property
+    def what(self) -> str:
+        """Name the commit in an error message."""
+        return f"{self.operation} of {self.table.name} at {self.location}"
 
 
-def replace_by_owner(
-    store: Store,
-    name: str,
-    rows: DataFrame,
-    owners: Sequence[str],
-    commit: Commit,
-    *,
-    by: str | None = None,
-    repos: Sequence[str] = (),
-    shared_repos: Sequence[str] = (),
-    file_bytes: int | None = None,
-    retry: Retry = Retry(),
-) -> Committed:
-    """Replace the rows of a set of owners by new ones, in one atomic commit.
-
-    `by` overrides the table's owner column: `by="repo_id"` replaces repositories. `repos` lists the
-    repositories of the owners, if they are known: rows of others are not read. `shared_repos` lists the
-    repositories for which rows without an owner are replaced too. An owner without new rows loses its rows;
-    new rows of an owner that is not listed are refused.
-    """
-    table = store.table(name)
-    column = by or table.owner
-    if column is None:
-        raise UsageError(f"{name} has no owner column", "pass the column as by=...")
-    table.column(column)
-    if not owners and not shared_repos:
-        raise UsageError(f"no owners to replace in {name}", "pass at least one owner")
-    of_repos = f"{_in_list('repo_id', repos)} AND " if repos else ""
-    parts = [f"({of_repos}{_in_list(column, owners)})"] if owners else []
-    if shared_repos:
-        parts.append(f"({quote_identifier(column)} IS NULL AND {_in_list('repo_id', shared_repos)})")
-    owned = " OR ".join(parts)
-
-    return _write_rows(
-        store,
-        table,
-        "replace_by_owner",
-        rows,
-        commit,
-        retry,
-        owned,
-        file_bytes=file_bytes,
-    )
-
-
-def _in_list(column: str, values: Sequence[str]) -> str:
-    literals = ", ".join(map(spark_literal, sorted(set(values))))
-    return f"{quote_identifier(column)} IN ({literals})"
-
-
-def _write_rows(
-    store: Store,
-    table: Table,
-    operation: str,
-    rows: DataFrame,
-    commit: Commit,
-    retry: Retry,
-    replaced: str | None = None,
-    *,
-    file_bytes: int | None = None,
-) -> Committed:
-    """Align, check and arrange rows, and commit them; they replace the rows for which a condition holds."""
-    with record_refusals(store, table, operation, commit):
-        check_semantic_types(table, rows.schema)
-        projection = plan_projection(table, rows.schema)
-        aligned = project(table, rows, projection)
-    log = store.log(table.name)
-    extra = {} if replaced is None else {"owned": replaced}
-
-    def rules() -> Rules:
-        properties = log.snapshot().properties if log.exists() else {}
-        return {**rules_for(table, properties), **extra}
-
-    def find_broken() -> ConstraintViolation | None:
-        return find_violation(table, aligned, rules())
-
-    def refuse_broken() -> None:
-        """Raise before the table is altered if the rows would be refused later."""
-        violation = find_broken()
-        if violation is not None:
-            raise violation
-
-    def write(session: SparkSession) -> None:
-        is_new = not log.exists()
-        new = new_table(store, table) if is_new else None
-        if not is_new:
-            evolve(store, table, before=refuse_broken)
-        ready = arrange_rows(session, table, guard_rows(table, aligned, rules()), file_bytes)
-        if is_new or replaced is None:
-            add_rows(session, log.location, ready, (commit.run_id, commit.sequence), change.stamp, new)
-        else:
-            writer = ready.write.format("delta").mode("overwrite").option("replaceWhere", replaced)
-            writer.save(log.location)
-
-    change = PendingCommit(store, table, operation, commit, retry, write, find_broken, projection.dropped)
-    return run_commit(change)
+def run_commit(change: PendingCommit) -> Committed:
+    """Make the commit and record it; raise one of our errors if it cannot be made."""
+    with record_refusals(change.store, change.table, change.operation, change.commit):
+        with _translate_errors(change):
+            change.writer.check()
+            done = _commit_with_retries(change)
+            if done.created:
+                change.writer.settle(change)
+        change.store.record(done)
+        return done
 
 
 @contextmanager
@@ -255,40 +167,31 @@ def record_refusals(store: LakeTables, table: Table, operation: str, commit: Com
         raise
 
 
-def run_commit(change: PendingCommit) -> Committed:
-    """Make the commit, record it, and translate the engine's errors."""
-    with record_refusals(change.store, change.table, change.operation, change.commit):
-        try:
-            done = _commit_with_retries(change)
-        except ENGINE_ERRORS as problem:
-            raise _translate_error(change, problem) from problem
-        change.store.record(done)
-        if done.created:
-            _settle(change)
-        return done
-
-
 def _commit_with_retries(change: PendingCommit) -> Committed:
-    log = change.store.log(change.table.name)
     started = time.monotonic()
     conflicts: list[str] = []
     for attempt in range(change.retry.attempts):
-        earlier = _find_repeated(log, change)
+        current = open_version(change.table, change.location)
+        earlier = _find_repeated(change, current)
         if earlier is not None:
             # After a supposed loss it is the commit of this call; otherwise it was made before.
             repeated = LOST not in conflicts
             return _result(change, earlier, started, max(attempt, 1), conflicts, repeated=repeated)
-        before = log.snapshot().version if log.exists() else -1
-        session = clone_session(change.store.spark, _settings(change))
+        version = -1 if current is None else current.info.version
+        if change.after is not None and version != change.after:
+            raise _other_version(change, version)
         try:
-            with activate_session(session):
-                change.write(session)
-        except CONFLICTS as conflict:
-            conflicts.append(type(conflict).__name__)
+            is_changed = change.writer.write(change, current)
+        except Conflict as conflict:
+            if change.after is not None:
+                raise _other_version(change, list_log(change.location).newest) from conflict
+            conflicts.append(str(conflict))
         else:
-            record = _own_commit(log, change.commit, after=before)
-            if record is not None:
-                return _result(change, record, started, attempt + 1, conflicts)
+            if not is_changed:
+                return _result(change, (version, {}), started, attempt + 1, conflicts, committed=False)
+            made = _find_commit(change, after=version)
+            if made is not None:
+                return _result(change, made, started, attempt + 1, conflicts)
             conflicts.append(LOST)
         time.sleep(change.retry.pause(attempt))
     lost = CommitConflict(
@@ -300,94 +203,85 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
     raise lost
 
 
-def _settle(change: PendingCommit) -> None:
-    """Apply the rest of the policy that had to wait for the rows: for a new table, or with a new schema."""
-    for attempt in range(change.retry.attempts):
-        try:
-            evolve(change.store, change.table)
-        except CONFLICTS:
-            time.sleep(change.retry.pause(attempt))
-        else:
-            return
+def _other_version(change: PendingCommit, version: int) -> CommitConflict:
+    return CommitConflict(
+        f"{change.table.name} is at version {version}, not {change.after}: "
+        "another writer has committed to it",
+        "run the command again",
+    )
 
 
-def _settings(change: PendingCommit) -> dict[str, str]:
-    """Return the settings of the cloned session in which the commit is made."""
-    partitions = int(change.store.spark.conf.get("spark.sql.shuffle.partitions") or RANGES)
-    return {
-        "spark.databricks.delta.write.txnAppId": change.commit.run_id,
-        "spark.databricks.delta.write.txnVersion": str(change.commit.sequence),
-        "spark.databricks.delta.commitInfo.userMetadata": change.stamp,
-        "spark.sql.parquet.compression.codec": change.table.write.writer.compression,
-        "spark.sql.adaptive.coalescePartitions.initialPartitionNum": str(max(RANGES, partitions)),
-    }
-
-
-def _find_repeated(log: DeltaLog, change: PendingCommit) -> CommitRecord | None:
-    """Return the commit of this transaction if it was made before.
+def _find_repeated(
+    change: PendingCommit, current: TableVersion | None
+) -> tuple[int, Mapping[str, Any]] | None:
+    """Return the version and the commitInfo of this transaction if it was made before.
 
     Raise UsageError if the sequence was used for another commit.
     """
     commit = change.commit
-    known = log.transaction(commit.run_id) if log.exists() else None
-    if known is None or known < commit.sequence:
+    known = None if current is None else current.state.transactions.get(commit.run_id)
+    if known is None or known < commit.sequence or change.is_repeatable:
         return None
-    record = _own_commit(log, commit, after=log.versions().start - 1)
-    if record is None:
+    made = _find_commit(change, after=-1)
+    if made is None:
         raise UsageError(
             f"run {commit.run_id} has committed sequence {known} to {change.table.name}, but "
             f"sequence {commit.sequence} is not in its log",
             "use a larger sequence for a new commit; a repeated one older than the log cannot be found",
         )
-    stamp = decode_stamp(record.user_metadata)
-    expected = (change.operation, commit.plan_fingerprint)
-    if stamp is None or (stamp.operation, stamp.plan_fingerprint) != expected:
-        used = f"{stamp.operation}, " if stamp is not None else ""
+    version, info = made
+    stamp = decode_stamp(info.get("userMetadata")) or CommitStamp(commit.run_id)
+    if (stamp.operation, stamp.plan_fingerprint) != (change.operation, commit.plan_fingerprint):
         raise UsageError(
             f"run {commit.run_id} has used sequence {commit.sequence} of {change.table.name} for another "
-            f"commit ({used}version {record.version})",
+            f"commit ({stamp.operation}, version {version})",
             "give every commit of a run to the same table a sequence of its own",
         )
-    return record
+    return made
 
 
-def _own_commit(log: DeltaLog, commit: Commit, after: int) -> CommitRecord | None:
-    """Return the newest commit after a version that has this transaction's metadata."""
-    for version in range(log.snapshot().version, after, -1):
-        record = log.commit(version)
-        stamp = decode_stamp(record.user_metadata)
-        if stamp is not None and (stamp.run_id, stamp.sequence) == (commit.run_id, commit.sequence):
-            return record
+def _find_commit(change: PendingCommit, after: int) -> tuple[int, Mapping[str, Any]] | None:
+    """Return the newest version after one that has this transaction, and its commitInfo."""
+    for version in reversed(list_log(change.location).entries):
+        if version <= after:
+            return None
+        info = read_commit_info(change.location, version)
+        stamp = decode_stamp(info.get("userMetadata"))
+        if stamp is not None and (stamp.run_id, stamp.sequence) == (
+            change.commit.run_id,
+            change.commit.sequence,
+        ):
+            return version, info
     return None
 
 
 def _result(
     change: PendingCommit,
-    record: CommitRecord | None,
+    made: tuple[int, Mapping[str, Any]],
     started: float,
     attempts: int,
     conflicts: Sequence[str],
     *,
+    committed: bool = True,
     repeated: bool = False,
 ) -> Committed:
-    metrics = {} if record is None else record.metrics
+    version, info = made
+    metrics = {name: int(value) for name, value in _metrics(info) if str(value).isdigit()}
 
     def count(*names: str) -> int:
-        return sum(int(metrics.get(name, 0)) for name in names)
+        return sum(metrics.get(name, 0) for name in names)
 
-    written = count("numOutputRows") - count("numCopiedRows")
-    name = change.table.name
     return Committed(
-        table=name,
+        table=change.table.name,
         operation=change.operation,
-        version=change.store.log(name).snapshot().version if record is None else record.version,
-        committed=record is not None and not repeated,
+        version=version,
+        committed=committed and not repeated,
         repeated=repeated,
-        created=record is not None and record.version == 0,
+        created=committed and version == 0,
         run_id=change.commit.run_id,
         sequence=change.commit.sequence,
-        metadata=None if record is None else record.user_metadata,
-        rows=max(written, 0),
+        metadata=info.get("userMetadata"),
+        rows=max(count("numOutputRows") - count("numCopiedRows"), 0),
         rows_deleted=count("numDeletedRows"),
         files=count("numFiles", "numAddedFiles"),
         files_removed=count("numRemovedFiles"),
@@ -395,38 +289,36 @@ def _result(
         attempts=attempts,
         conflicts=tuple(conflicts),
         seconds=time.monotonic() - started,
-        metrics={name: int(value) for name, value in metrics.items() if value.isdigit()},
+        metrics=metrics,
         dropped_columns=change.dropped,
     )
 
 
-def _translate_error(change: PendingCommit, problem: Exception) -> CodeAnatomyError:
-    """Translate an error of the engine to one of the CodeAnatomyError family."""
-    message = str(problem)
-    if BROKEN in message and change.find_broken is not None:
-        try:
-            violation = change.find_broken()
-        except ENGINE_ERRORS as another:
-            problem, message = another, str(another)
-        else:
-            # None if the rows are not deterministic and no longer violate a rule when computed again.
-            return violation or ConstraintViolation(change.table.name, {}, ())
-    if MISFIT in message:
-        detail = message[message.index(MISFIT) + len(MISFIT) :].splitlines()[0].strip()
-        return ContractError(
-            detail.removesuffix("SQLSTATE: P0001").strip(), "fix the code that produces the column"
-        )
-    what = f"{change.operation} of {change.table.name} failed: {cause_of(problem)}"
-    return StorageFailure(what, _commit_status(change))
+def _metrics(info: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from (info.get("operationMetrics") or {}).items()
+
+
+@contextmanager
+def _translate_errors(change: PendingCommit) -> Iterator[None]:
+    try:
+        yield
+    except Exception as problem:
+        if not isinstance(problem, (OSError, MsgspecError, *change.writer.errors)):
+            raise
+        explained = change.writer.explain(problem)
+        if isinstance(explained, CodeAnatomyError):
+            raise explained from problem
+        cause = next((cause for cause in CAUSES if cause.lower() in explained.lower()), None)
+        hint = _commit_status(change) if cause is None else CAUSES[cause]
+        raise StorageFailure(f"{change.what} failed: {cause or explained}", hint) from problem
 
 
 def _commit_status(change: PendingCommit) -> str:
-    """Describe whether a failed commit is in the log: the engine may fail after it wrote the entry."""
-    log = change.store.log(change.table.name)
+    """Describe whether a failed commit is in the log: a writer may fail after it wrote the entry."""
     try:
-        record = _own_commit(log, change.commit, log.versions().start - 1) if log.exists() else None
-    except CodeAnatomyError:
+        made = _find_commit(change, after=-1)
+    except (CodeAnatomyError, OSError, MsgspecError):
         return "the log cannot be read, so it is unknown whether the rows were committed"
-    if record is not None:
-        return f"the rows were committed as version {record.version}; a repeated commit has no effect"
+    if made is not None:
+        return f"the rows were committed as version {made[0]}; a repeated commit has no effect"
     return "no rows were committed; remove the cause and run the command again"

@@ -3,14 +3,14 @@
 Spark writes nested rows one value at a time, which for millions of syntax nodes costs several times as much
 as parsing the sources. Arrow writes them by column. So an executor that already has rows as Arrow writes the
 files itself, into the table's folder; readers ignore them until a commit adds them to the log
-(`delta.write.adopt`).
+(`delta.write.file_commits`).
 
     write_files("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"), batches)
     [DataFile("node_kind=CALLSITE/part-0e6f...", rows=1790, partition={"node_kind": "CALLSITE"}, ...),
      DataFile("node_kind=CLASS/part-77ab...", ...)]
 
 Rows arrive in the table's order: within a partition value, the rows of one source file, then those of the
-next. Tests: `tests/spark/test_adopt.py`.
+next. Tests: `tests/spark/test_file_commits.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from codeanatomy.arrow import decode_texts
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.layout import resolve_stats_columns
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import Folder, NewFiles
 from codeanatomy.delta.write.row_checks import RowCheck
 from codeanatomy.errors import ContractError
 
@@ -99,12 +100,12 @@ def _has_no_bounds(column: pa.ChunkedArray, bounds: Mapping[str, object]) -> boo
 class _PartitionFile:
     """A file being written: rows of one partition value, buffered until they fill a row group."""
 
-    def __init__(self, folder: str, table: Table, values: PartitionValues) -> None:
+    def __init__(self, folder: Folder, table: Table, values: PartitionValues) -> None:
         self.table = table
         self.partition = dict(zip(table.write.partition_by, values, strict=True))
         folders = (f"{column}={value}" for column, value in self.partition.items())
         self.path = "/".join((*folders, f"part-{uuid4()}.{table.write.writer.compression}.parquet"))
-        self.file = Path(folder, self.path)
+        self.file = Path(folder.new_files, self.path)
         self.stats = _Stats(resolve_stats_columns(table))
         self.writer: pq.ParquetWriter | None = None
         self.group: list[pa.RecordBatch] = []
@@ -139,15 +140,15 @@ class _PartitionFile:
 
 
 class TableWriter:
-    """Write the rows of a table to new files in a local folder, one per partition value.
+    """Write the rows of a table to new files, one per partition value, and publish them.
 
     The rows of a partition value should be contiguous in a batch, since it is split where the value changes.
     The rules of the table are checked on the way; not for a copy, whose rows are checked in the original
     table.
     """
 
-    def __init__(self, folder: str, table: Table, *, is_copy: bool = False) -> None:
-        self._folder = folder
+    def __init__(self, target: NewFiles | str, table: Table, *, is_copy: bool = False) -> None:
+        self._folder = (NewFiles(target) if isinstance(target, str) else target).open()
         self._table = table
         self._check = None if is_copy else RowCheck(table)
         self._parts: dict[PartitionValues, _PartitionFile] = {}
@@ -180,6 +181,7 @@ class TableWriter:
             for part in self._parts.values():
                 part.close()
         files = [part.data_file() for part in self._parts.values()]
+        self._folder.publish(file.path for file in files)
         broken = () if self._check is None else self._check.broken()
         return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
 
@@ -200,10 +202,10 @@ class TableWriter:
 
 
 def write_files(
-    folder: str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
+    target: NewFiles | str, table: Table, batches: Iterable[pa.RecordBatch], *, is_copy: bool = False
 ) -> list[DataFile]:
-    """Write rows, in the table's order, to new files in a local folder."""
-    writer = TableWriter(folder, table, is_copy=is_copy)
+    """Write rows, in the table's order, to new files of a table, given its path or URI."""
+    writer = TableWriter(target, table, is_copy=is_copy)
     for batch in batches:
         writer.add(batch)
     return writer.close()

@@ -19,8 +19,9 @@ Tests: `tests/spark/test_drift.py`, `tests/spark/test_features.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -105,31 +106,81 @@ def evolve(
     return current
 
 
-def missing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -> dict[str, str] | None:
-    """Return the properties that `evolve` would set (or, if empty, unset), for a writer that can do it.
+class MetadataChange(Struct, frozen=True):
+    """What a commit of data files changes in the metadata of its table."""
 
-    None if `evolve` would also add columns or features. Raises the same errors and records the same events.
+    # Properties to set or, if empty, to unset.
+    properties: dict[str, str] = {}
+    # Fields of the metadata that describe the columns; empty if they stay.
+    columns: dict[str, Any] = {}
+
+
+def change_in_place(
+    store: LakeTables, table: Table, current: SnapshotInfo, *, leaves_rows: bool
+) -> MetadataChange | None:
+    """Return how a commit of data files updates the table to its contract and policy.
+
+    A commit that leaves no older row replaces the columns, unless the policy allows no change. None if a
+    feature has to be enabled, which needs Spark.
     """
-    added, changed = _pending_changes(store, table, current)
-    if added or not all(key.startswith(MANAGED) for key in changed):
-        return None
-    check_gate(table, current, store.record)
-    return changed
-
-
-def replacing_properties(store: LakeTables, table: Table, current: SnapshotInfo) -> dict[str, str] | None:
-    """Return the properties to set by a commit that leaves no older row, and so replaces the columns too.
-
-    None if the columns are those of the contract, the policy allows no change, or a feature is missing.
-    """
-    repartitioned = current.partition_columns != table.write.partition_by
-    if table.schema.schema_mode is None or not (repartitioned or has_drifted(table, current)):
-        return None
-    changed = _changed_properties(table, current)
+    is_other = current.partition_columns != table.write.partition_by or has_drifted(table, current)
+    is_replaced = is_other and not leaves_rows and table.schema.schema_mode is not None
+    if is_replaced:
+        changed = _changed_properties(table, current)
+    else:
+        _, changed = _pending_changes(store, table, current)
     if not all(key.startswith(MANAGED) for key in changed):
         return None
     check_gate(table, current, store.record)
-    return changed
+    if is_replaced:
+        contract, keys = spark_schema(table), list(table.write.partition_by)
+        return MetadataChange(changed, {"schemaString": contract.json(), "partitionColumns": keys})
+    stored = stored_schema(current)
+    merged = _merged(table, stored, spark_schema(table)) if is_other else stored
+    return MetadataChange(changed, {} if merged == stored else {"schemaString": merged.json()})
+
+
+def _merged(table: Table, stored: T.StructType, contract: T.StructType) -> T.StructType:
+    """Return the stored columns, with those that the contract has in addition, also in lists and structs."""
+    given = {field.name.lower(): field for field in contract.fields}
+    fields = [
+        T.StructField(
+            field.name,
+            _merged_type(table, field.name, field.dataType, given[field.name.lower()].dataType),
+            field.nullable,
+            field.metadata,
+        )
+        if field.name.lower() in given
+        # New rows have no value there.
+        else T.StructField(field.name, field.dataType, True, field.metadata)
+        for field in stored.fields
+    ]
+    known = {field.name.lower() for field in stored.fields}
+    # Stored rows have no value there.
+    new = [
+        T.StructField(field.name, field.dataType, True, field.metadata)
+        for name, field in given.items()
+        if name not in known
+    ]
+    return T.StructType([*fields, *new])
+
+
+def _merged_type(table: Table, name: str, stored: T.DataType, contract: T.DataType) -> T.DataType:
+    if isinstance(stored, T.StructType) and isinstance(contract, T.StructType):
+        return _merged(table, stored, contract)
+    if isinstance(stored, T.ArrayType) and isinstance(contract, T.ArrayType):
+        element = _merged_type(table, name, stored.elementType, contract.elementType)
+        return T.ArrayType(element, stored.containsNull)
+    if stored.simpleString() != contract.simpleString():
+        raise _fixed_columns(table, (name,), f"{stored.simpleString()} is not {contract.simpleString()}")
+    return stored
+
+
+def _fixed_columns(table: Table, names: Sequence[str], why: str) -> SchemaDrift:
+    return SchemaDrift(
+        f"the columns {', '.join(names)} of {table.name} cannot be changed in place: {why}",
+        "build all repositories of the lake in one run (--full), or build into a new lake",
+    )
 
 
 def _pending_changes(
@@ -224,10 +275,7 @@ def _add_columns(store: Store, table: Table, new: Sequence[str]) -> None:
     try:
         writer.save(store.location(table.name))
     except AnalysisException as problem:
-        raise SchemaDrift(
-            f"the columns {', '.join(new)} of {table.name} cannot be changed in place: {cause_of(problem)}",
-            "build all repositories of the lake in one run (--full), or build into a new lake",
-        ) from problem
+        raise _fixed_columns(table, new, cause_of(problem)) from problem
 
 
 def _missing_columns(have: T.StructType, want: T.StructType) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Find the rows of some owners in a local table: whole data files, and row positions in others.
+"""Find the rows of some owners in a table: whole data files, and row positions in others.
 
     owned = OwnerRows("owner_file_id", frozenset({"file:rZEv..."}), repos=frozenset({"shop"}))
     version = open_version(nodes, "/lake/graph/cpg_nodes")
@@ -23,6 +23,7 @@ from pyroaring import BitMap64
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import read_vector
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.duck import (
     lookup_connection,
     parquet_relation,
@@ -103,7 +104,8 @@ def find_removed_rows(
 def _removed_rows(
     database: duckdb.DuckDBPyConnection, location: str, candidates: Sequence[LoggedFile], owned: OwnerRows
 ) -> Iterator[RemovedRows]:
-    files = {f"{location}/{file.path}": file for file in candidates}
+    folder = folder_of(location)
+    files = {folder.local_path(file.path): file for file in candidates}
     rows = {path: file.rows for path, file in files.items() if file.rows is not None}
     rows |= _count_rows(database, files.keys() - rows.keys())
     counts = "SELECT filename, count(*) FROM ({}) GROUP BY filename"

@@ -4,10 +4,11 @@
     restore_table("lake", "cpg_nodes", None, Commit("run-8", sequence=-1))  # 7: no rows
     restore_with_fallback("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)    # with Spark if needed
 
-A restore is a commit of its own, so the undone versions stay in the history. Rows deleted by a deletion
-vector come back too, since the log of the earlier version has the file without it. If the earlier version has
-deletion vectors and the table has lost that feature (`codeanatomy maintain --readers all`), a commit before
-enables it again.
+A restore is a commit of its own, so the undone versions stay in the history: it adds the files of the earlier
+version again and removes the others. Rows deleted by a deletion vector come back too, since the log of the
+earlier version has the file without it. The columns and properties are those of the earlier version. If it
+has deletion vectors and the table has lost that feature (`codeanatomy maintain --readers all`), the commit
+enables it again; features are never taken away.
 
 Tests: `tests/unit/delta/test_restore.py`, `tests/unit/maintain/test_readers.py`,
 `tests/spark/test_restore.py`.
@@ -16,26 +17,26 @@ Tests: `tests/unit/delta/test_restore.py`, `tests/unit/maintain/test_readers.py`
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
 
-from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError
+from msgspec import structs
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import quote_identifier
+from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path
-from codeanatomy.delta.log.replay import VECTORS_FEATURE, replay_vectors
-from codeanatomy.delta.read.duck import local_path
-from codeanatomy.delta.read.light import location, one_line
-from codeanatomy.delta.store import Store
-from codeanatomy.delta.store_policy import deltalake_options, is_local
-from codeanatomy.delta.write.table_features import enable_vectors
+from codeanatomy.delta.log.entries import TableVersion
+from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.write.commit import PendingCommit, run_commit
+from codeanatomy.delta.write.log_writer import LogWriter, require_simple
 from codeanatomy.errors import NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.session import clone_session
 
-# deltalake's error for a table that only Spark can write, such as one with row tracking.
-UNSUPPORTED = "Unsupported table features"
 OPERATION = "restore"
 # Of the commit that rolls back what an unfinished run has written: before all commits of a run.
 ROLLBACK_SEQUENCE = -1
@@ -44,7 +45,7 @@ ROLLBACK_SEQUENCE = -1
 def restore_with_fallback(
     root: str, name: str, version: int | None, commit: Commit, open_store: Callable[[], Store]
 ) -> int:
-    """Restore a table as `restore_table` does, with Spark if deltalake does not support its features."""
+    """Restore a table as `restore_table` does, with Spark if only Spark can write the table."""
     try:
         return restore_table(root, name, version, commit)
     except NeedsSpark:
@@ -57,7 +58,7 @@ def restore_with_fallback(
     try:
         clone_session(store.spark, settings).sql(statement)
     except ENGINE_ERRORS as problem:
-        raise _failed(store.root, name, version, cause_of(problem)) from problem
+        raise _failed(store.location(name), name, version, cause_of(problem)) from problem
     return store.log(name).snapshot().version
 
 
@@ -66,44 +67,83 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
 
     Raise NeedsSpark if only Spark can write the table.
     """
-    place = location(root, name)
-    properties = CommitProperties(custom_metadata={"userMetadata": encode_stamp(commit, OPERATION)})
-    try:
-        table = DeltaTable(place, storage_options=deltalake_options(place))
-        if version is None:
-            table.delete(commit_properties=properties)
-        else:
-            if is_local(root) and _has_vectors(DeltaTable(place, version=version)):
-                folder = location(local_path(root), name)
-                _require_vectors(folder, version)
-                if not _has_vectors(table):
-                    # deltalake does not raise the protocol.
-                    enable_vectors(catalog.table(name), folder, commit)
-                    table.update_incremental()
-            table.restore(version, commit_properties=properties)
-        return int(table.version())
-    except (DeltaError, OSError) as problem:
-        failed = _failed(root, name, version, one_line(problem))
-        if UNSUPPORTED in failed.message:
-            raise NeedsSpark(failed.message, "restore it with a Spark session") from problem
-        raise failed from problem
+    tables, table = LakeTables(root), catalog.table(name)
+    change = PendingCommit(tables, table, OPERATION, commit, RestoreWriter(version), is_repeatable=True)
+    return run_commit(change).version
 
 
-def _require_vectors(place: str, version: int) -> None:
-    """Raise FileNotFoundError if a deletion vector is gone; deltalake checks only the data files."""
-    for vector in replay_vectors(place, version).values():
-        file = vector_path(place, vector)
-        if file is not None and not file.is_file():
-            raise FileNotFoundError(f"{file} is gone")
+class RestoreWriter(LogWriter):
+    """Make the files of an earlier version, or no files, those of the table."""
+
+    # A table may be restored several times by the same run.
+    is_recorded = False
+
+    def __init__(self, version: int | None) -> None:
+        self._version = version
+        self.parameters = {} if version is None else {"version": str(version)}
+        self.delta_operation = "DELETE" if version is None else "RESTORE"
+
+    def write(self, change: PendingCommit, current: TableVersion | None) -> bool:
+        """Write the version with the actions in which the two versions differ."""
+        if current is None:
+            raise self._refused(change, "there is no table")
+        require_simple(change, current)
+        before, after = current.state, self._earlier(change, current)
+        gone = [add for path, add in before.adds.items() if not _has(after, path, add)]
+        back = [add for path, add in after.adds.items() if not _has(before, path, add)]
+        files = {file.logged_path: file for file in current.files}
+        actions = [
+            *self._metadata(current, after),
+            *(entries.remove_action(files[add.path]) for add in gone),
+            *({"add": structs.replace(add, data_change=True)} for add in back),
+        ]
+        removal = {"numRemovedFiles": len(gone), "numRestoredFiles": len(back)}
+        return self.write_entry(change, current, actions, removal=removal)
+
+    def _earlier(self, change: PendingCommit, current: TableVersion) -> LogState:
+        """Return the state to restore, after a check that its files exist."""
+        if self._version is None:
+            return structs.replace(current.state, adds={})
+        if not 0 <= self._version <= current.info.version:
+            raise self._refused(change, f"its versions are 0 to {current.info.version}")
+        try:
+            state = replay_log(change.location, self._version)
+        except OSError as problem:
+            raise self._refused(change, str(problem)) from problem
+        folder = folder_of(change.location)
+        for path, add in state.adds.items():
+            if _has(current.state, path, add):
+                continue
+            vector = None if add.deletion_vector is None else vector_path(add.deletion_vector)
+            for file in (unquote(path), *([] if vector is None else [vector])):
+                if folder.stat(file) is None:
+                    raise self._refused(change, f"{file} is gone")
+        return state
+
+    def _metadata(self, current: TableVersion, after: LogState) -> list[dict[str, Any]]:
+        """Return the actions that bring back columns, properties and the feature of deletion vectors."""
+        actions: list[dict[str, Any]] = []
+        if after.has_vectors and not current.state.has_vectors:
+            info = current.info
+            features = info.writer_features or entries.IMPLIED[info.min_writer_version]
+            actions.append({"protocol": entries.vectors_protocol(features)})
+        if after.metadata != current.state.metadata:
+            actions.append({"metaData": after.metadata})
+        return actions
+
+    def _refused(self, change: PendingCommit, why: str) -> StorageFailure:
+        return _failed(change.location, change.table.name, self._version, why)
 
 
-def _has_vectors(table: DeltaTable) -> bool:
-    return VECTORS_FEATURE in (table.protocol().reader_features or ())
+def _has(state: LogState, path: str, add: Add) -> bool:
+    """Return whether a state has a data file with the same deletion vector."""
+    stored = state.adds.get(path)
+    return stored is not None and stored.deletion_vector == add.deletion_vector
 
 
-def _failed(root: str, name: str, version: int | None, why: str) -> StorageFailure:
+def _failed(location: str, name: str, version: int | None, why: str) -> StorageFailure:
     target = "no rows" if version is None else f"version {version}"
     return StorageFailure(
-        f"{name} at {location(root, name)} cannot be restored to {target}: {why}",
+        f"{name} at {location} cannot be restored to {target}: {why}",
         "check that its data files exist and that the lake is writable, then run the command again",
     )

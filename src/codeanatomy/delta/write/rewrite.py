@@ -27,6 +27,7 @@ from msgspec import structs
 from codeanatomy.catalog.spec import Column, Table, WriterProperties
 from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.write.data_files import TableWriter, write_files
 from codeanatomy.delta.write.owner_rows import RemovedRows
@@ -43,13 +44,13 @@ CHANGE_TYPE = Column("_change_type", "string", "delete or insert.")
 
 def rewrite_file(table: Table, location: str, file: LoggedFile, removed: BitMap64) -> list[DataFile]:
     """Write the rows of a data file without those at some positions to a new file of the table's folder."""
-    path, keys = Path(location, file.path), tuple(file.partition)
+    path, keys = folder_of(location).local_path(file.path), tuple(file.partition)
     rows = read_stored_rows(path, file.partition, removed)
     return write_files(location, stored_table(table, path, keys), rows, is_copy=True)
 
 
 def read_stored_rows(
-    path: Path, partition: Mapping[str, str | None], positions: Iterable[int], *, inverted: bool = True
+    path: str | Path, partition: Mapping[str, str | None], positions: Iterable[int], *, inverted: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of a file, with its partition columns: without those at some positions, or only those."""
     listed = pa.array(list(positions), pa.int64())
@@ -82,7 +83,7 @@ def to_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def stored_table(table: Table, path: Path, keys: tuple[str, ...]) -> Table:
+def stored_table(table: Table, path: str | Path, keys: tuple[str, ...]) -> Table:
     """Return the table with the columns of a file and the partitions of the stored table."""
     names = {*pq.read_schema(path).names, *keys}
     writer = table.write.writer
@@ -114,14 +115,14 @@ def write_change_files(
 
 
 def _removed_rows(location: str, each: RemovedRows) -> Iterator[pa.RecordBatch]:
-    path, before = Path(location, each.file.path), read_vector(location, each.file.vector)
+    path, before = folder_of(location).local_path(each.file.path), read_vector(location, each.file.vector)
     if each.positions is None:
         return read_stored_rows(path, each.file.partition, before)
     return read_stored_rows(path, each.file.partition, each.positions - before, inverted=False)
 
 
 def _all_rows(location: str, file: DataFile) -> Iterator[pa.RecordBatch]:
-    return read_stored_rows(Path(location, file.path), file.partition, ())
+    return read_stored_rows(folder_of(location).local_path(file.path), file.partition, ())
 
 
 def _change_table(table: Table) -> Table:

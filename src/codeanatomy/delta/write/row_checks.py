@@ -6,13 +6,13 @@
 
 The rules are those of `delta.write.checks`, which Spark evaluates on its own rows. DuckDB evaluates the same
 conditions; NOT NULL is Arrow's null count. A condition that is null counts as violated. A violation does not
-stop the writer: it is reported with the data files, and `delta.write.adopt` refuses to commit them.
+stop the writer: it is reported with the data files, and `delta.write.file_commits` refuses to commit them.
 
 Values in lists and structs have semantic types, too: those of all fields of a type, such as all BytePos of a
 table, are checked together. Measured with the rows of five repositories: 63 ms, beside 2.2 s of encoding all
 tables as Parquet.
 
-Tests: `tests/spark/test_adopt.py`, `tests/unit/delta/test_row_checks.py`.
+Tests: `tests/spark/test_file_commits.py`, `tests/unit/delta/test_row_checks.py`.
 """
 
 from __future__ import annotations

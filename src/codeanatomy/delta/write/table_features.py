@@ -1,7 +1,7 @@
-"""Give a local table deletion vectors, or take them away, so that other readers open it. No JVM.
+"""Give a table deletion vectors, or take them away, so that other readers open it. No JVM.
 
-    drop_vectors(table, "/lake/graph/cpg_nodes", Commit("run-8"))     # FeatureChange(version=12, ...)
-    enable_vectors(table, "/lake/graph/cpg_nodes", Commit("run-8"))   # the protocol, and no data file
+    drop_vectors(tables, table, Commit("run-8"))     # FeatureChange(version=12, ...)
+    enable_vectors(tables, table, Commit("run-8"))   # the protocol, and no data file
 
 To drop the feature, data files with vectors are written again without the deleted rows. The rows of the table
 do not change, and neither does its feed. The new version has the oldest protocol that has its other features,
@@ -13,21 +13,23 @@ Tests: `tests/unit/maintain/test_readers.py`, `tests/spark/test_copy_on_write.py
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, json
 
 from codeanatomy.catalog.readers import VECTORS_NAME
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, encode_stamp
+from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.entries import DataFile, TableVersion
-from codeanatomy.delta.log.replay import replay_log
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile
+from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.write.commit import PendingCommit, run_commit
+from codeanatomy.delta.write.log_writer import LogWriter
 from codeanatomy.delta.write.rewrite import rewrite_file
-from codeanatomy.errors import CommitConflict, FeatureError, StorageFailure
+from codeanatomy.errors import FeatureError, StorageFailure
 
 OPERATION = "features"
 
@@ -47,40 +49,95 @@ def has_vectors(table: Table, location: str) -> bool:
     return current is not None and VECTORS_NAME in current.info.reader_features
 
 
-def drop_vectors(table: Table, location: str, commit: Commit) -> FeatureChange:
+def drop_vectors(tables: LakeTables, table: Table, commit: Commit) -> FeatureChange:
     """Write a version without deletion vectors, in the table's features and in its files."""
-    current = open_writable(table, location)
-    removed = [file for file in current.files if file.vector is not None]
-    added = [
-        copy
-        for file in removed
-        for copy in rewrite_file(table, location, file, read_vector(location, file.vector))
-    ]
-    features = [name for name in current.info.writer_features if name != VECTORS_NAME]
-    properties = {entries.VECTORS_ENABLED: ""}
-    parameters = {"featureName": VECTORS_NAME}
-    actions = [
-        {"protocol": _plain_protocol(features)},
-        *entries.alter_actions(replay_log(location, current.info.version), properties, {}),
-        *(entries.remove_action(file, data_change=False) for file in removed),
-        *(entries.add_action(file, data_change=False) for file in added),
-    ]
-    _write(table, current, commit, "DROP FEATURE", parameters, actions, added)
-    return FeatureChange(current.info.version, current.info.version + 1, removed, added)
+    return _change(tables, table, commit, VectorsDropped(table))
 
 
-def enable_vectors(table: Table, location: str, commit: Commit) -> FeatureChange:
+def enable_vectors(tables: LakeTables, table: Table, commit: Commit) -> FeatureChange:
     """Write a version from which on rows are deleted by vectors."""
-    current = open_writable(table, location)
-    info = current.info
-    features = info.writer_features or entries.IMPLIED[info.min_writer_version]
-    properties = {entries.VECTORS_ENABLED: "true"}
-    actions = [
-        {"protocol": entries.vectors_protocol(features)},
-        *entries.alter_actions(replay_log(location, info.version), properties, {}),
-    ]
-    _write(table, current, commit, "SET TBLPROPERTIES", {"properties": str(properties)}, actions, ())
-    return FeatureChange(info.version, info.version + 1, (), ())
+    return _change(tables, table, commit, VectorsEnabled(table))
+
+
+def _change(tables: LakeTables, table: Table, commit: Commit, writer: FeatureWriter) -> FeatureChange:
+    done = run_commit(PendingCommit(tables, table, OPERATION, commit, writer))
+    entries.write_checkpoint(tables.location(table.name))
+    return FeatureChange(done.version - 1, done.version, writer.removed, writer.added)
+
+
+class FeatureWriter(LogWriter):
+    """Change the protocol of a table, and the property that goes with it."""
+
+    value: ClassVar[str]
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.removed: list[LoggedFile] = []
+        self.added: list[DataFile] = []
+
+    def write(self, change: PendingCommit, current: TableVersion | None) -> bool:
+        """Write the version with the other protocol."""
+        if current is None:
+            raise StorageFailure(f"there is no table at {change.location}", "build the lake first")
+        _require_writable(self.table, current.info)
+        self.rewrite(current)
+        actions = [
+            {"protocol": self.protocol(current.info)},
+            *entries.alter_actions(current.state, {entries.VECTORS_ENABLED: self.value}, {}),
+            *(entries.remove_action(file, data_change=False) for file in self.removed),
+            *(entries.add_action(file, data_change=False) for file in self.added),
+        ]
+        removal = {
+            "numRemovedFiles": len(self.removed),
+            "numAddedFiles": len(self.added),
+            "numAddedBytes": sum(file.size_bytes for file in self.added),
+            "numCopiedRows": sum(file.rows for file in self.added),
+        }
+        strays = [file.path for file in self.added]
+        return self.write_entry(change, current, actions, removal=removal, strays=strays)
+
+    def rewrite(self, current: TableVersion) -> None:
+        """Write data files again; none by default."""
+
+    def protocol(self, info: SnapshotInfo) -> dict[str, Any]:
+        """Return the protocol of the new version."""
+        raise NotImplementedError
+
+
+class VectorsDropped(FeatureWriter):
+    """Write data files with vectors again, without the deleted rows."""
+
+    delta_operation = "DROP FEATURE"
+    parameters: Mapping[str, str] | None = {"featureName": VECTORS_NAME}
+    value = ""
+
+    def rewrite(self, current: TableVersion) -> None:
+        """Write the rows that are left."""
+        location = current.info.location
+        self.removed = [file for file in current.files if file.vector is not None]
+        self.added = [
+            copy
+            for file in self.removed
+            for copy in rewrite_file(self.table, location, file, read_vector(location, file.vector))
+        ]
+
+    def protocol(self, info: SnapshotInfo) -> dict[str, Any]:
+        """Return the oldest protocol that has the other features."""
+        return _plain_protocol([name for name in info.writer_features if name != VECTORS_NAME])
+
+
+class VectorsEnabled(FeatureWriter):
+    """Change the protocol only."""
+
+    delta_operation = "SET TBLPROPERTIES"
+    parameters: Mapping[str, str] | None = {
+        "properties": json.encode({entries.VECTORS_ENABLED: "true"}).decode()
+    }
+    value = "true"
+
+    def protocol(self, info: SnapshotInfo) -> dict[str, Any]:
+        """Return the protocol with the feature."""
+        return entries.vectors_protocol(info.writer_features or entries.IMPLIED[info.min_writer_version])
 
 
 def open_writable(table: Table, location: str) -> TableVersion:
@@ -88,39 +145,19 @@ def open_writable(table: Table, location: str) -> TableVersion:
     current = entries.open_version(table, location)
     if current is None:
         raise StorageFailure(f"there is no table at {location}", "build the lake first")
-    if not entries.has_simple_protocol(current.info):
+    _require_writable(table, current.info)
+    return current
+
+
+def _require_writable(table: Table, info: SnapshotInfo) -> None:
+    if not entries.has_simple_protocol(info):
         raise FeatureError(
-            f"{table.name} has features that only Spark writes: {', '.join(current.info.writer_features)}",
+            f"{table.name} has features that only Spark writes: {', '.join(info.writer_features)}",
             "build into a new lake with the setting delta.readers",
         )
-    return current
 
 
 def _plain_protocol(features: Sequence[str]) -> dict[str, Any]:
     """Return the oldest protocol with these writer features and no reader feature."""
     writer = next(number for number in entries.WRITERS if set(features) <= set(entries.IMPLIED[number]))
     return {"minReaderVersion": entries.READER, "minWriterVersion": writer}
-
-
-def _write(
-    table: Table,
-    current: TableVersion,
-    commit: Commit,
-    operation: str,
-    parameters: Mapping[str, str],
-    actions: Sequence[Mapping[str, Any]],
-    added: Sequence[DataFile],
-) -> None:
-    location, version = current.info.location, current.info.version + 1
-    commit_info = entries.commit_info_action(
-        encode_stamp(commit, OPERATION), added, {}, removing=True, operation=operation, parameters=parameters
-    )
-    entry = [commit_info, *actions, entries.transaction_action(commit)]
-    if not entries.write_entry(location, version, entry, table.upkeep.checkpoint_interval):
-        for file in added:
-            Path(location, file.path).unlink(missing_ok=True)
-        raise CommitConflict(
-            f"another writer has made version {version} of {table.name}",
-            "run the command again when it has finished",
-        )
-    entries.write_checkpoint(location)

@@ -23,6 +23,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import TableReads
 from codeanatomy.pipeline.pieces import COUNTS, Counts, Piece, Pieces
@@ -65,7 +66,7 @@ class TableWrite(Struct, frozen=True):
     """A table whose rows are pieces that have to be put in its order."""
 
     table: Table
-    folder: str
+    folder: NewFiles
     # Name of the pieces.
     name: str
     # Columns with one value for all rows that are not in the pieces.
@@ -76,6 +77,9 @@ class TableWrite(Struct, frozen=True):
 
 class Executor(Protocol):
     """An engine that runs the passes of a build."""
+
+    # Whether it publishes the data files that it writes; else a commit does.
+    publishes: bool
 
     def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> Held:
         """Run `work` on each task; `total` files are reported as the goal."""

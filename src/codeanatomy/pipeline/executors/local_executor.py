@@ -50,6 +50,9 @@ HELD: dict[LocalHeld, list[Piece]] = {}
 class LocalExecutor:
     """Local processes that run the passes of a build."""
 
+    # A fork cannot use an object store.
+    publishes = False
+
     def __init__(self, run: Run, worker: Worker, processes: int) -> None:
         self._run = run
         self._worker = worker

@@ -34,6 +34,7 @@ from pyspark.sql import functions as F
 from codeanatomy.arrow import arrow_schema, decode_texts, pack_rows, unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
 from codeanatomy.pipeline.executors.executor import TableWrite
 
@@ -65,7 +66,7 @@ Lead: TypeAlias = tuple[tuple[bool, str], ...]
 
 
 def write_sorted(
-    streams: DataFrame, table: Table, folder: str, size: int, samples: pa.Table, *, is_copy: bool = False
+    streams: DataFrame, table: Table, folder: NewFiles, size: int, samples: pa.Table, *, is_copy: bool = False
 ) -> list[DataFile]:
     """Write packed rows as data files in the table's order; `size` estimates their bytes on disk."""
     files = max(1, math.ceil(size / table.write.target_file_size))
@@ -76,7 +77,7 @@ def write_sorted(
 def write_ranges(
     streams: DataFrame,
     table: Table,
-    folder: str,
+    folder: NewFiles,
     files: int,
     ranges: int,
     samples: pa.Table,

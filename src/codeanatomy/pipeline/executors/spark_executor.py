@@ -37,7 +37,7 @@ from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.read.predicate import And, InList, Or, Predicate, Term
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.write.commit import append, replace_by_owner
+from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.file_view import INNER, TableReads, key_columns
 from codeanatomy.pipeline.chunks import rows_by_chunk
 from codeanatomy.pipeline.context import Run
@@ -119,6 +119,8 @@ class SparkHeld:
 
 class SparkExecutor:
     """Spark as the engine of a build."""
+
+    publishes = True
 
     def __init__(self, run: Run) -> None:
         self._run = run

@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
 from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order, write_sorted
@@ -123,7 +124,7 @@ def is_in_piece_order(table: Table) -> bool:
     return bool(keys) and keys[0] == "repo_id" and keys[-1] in (table.owner, "file_id", "path")
 
 
-def write_ordered(pieces: DataFrame, table: Table, folder: str, size: int) -> list[DataFile]:
+def write_ordered(pieces: DataFrame, table: Table, folder: NewFiles, size: int) -> list[DataFile]:
     """Write the rows of a table as data files in the order of the pieces' keys."""
     packed = pieces.select("repo_id", "key", "data")
     files = math.ceil(size / table.write.target_file_size)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from codeanatomy.lake.snapshot import Snapshot
@@ -33,9 +32,7 @@ def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None)
     """Read the call graph of each repository, or of one."""
     lake = Snapshot.open(root, as_of)
     repositories = lake.select_repositories(repo_id)
-    wanted = pc.field("relation_kind") == "CALL_GRAPH"
-    if repo_id is not None:
-        wanted &= pc.field("repo_id") == repo_id
+    wanted = {"relation_kind": ["CALL_GRAPH"], **({} if repo_id is None else {"repo_id": [repo_id]})}
     rows = lake.rows(RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
     graphs: dict[str, dict[str, set[str]]] = {name: {} for name in repositories}
     for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):

@@ -27,7 +27,7 @@ from msgspec import Struct, json
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.read.duck import local_path, open_database, select_rows, sql_literal
+from codeanatomy.delta.read.duck import open_database, select_rows, sql_literal
 from codeanatomy.errors import UnknownName
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import place
@@ -159,7 +159,7 @@ def _create_view(
     for lake, side in zip(lakes, (1, -1), strict=True):
         files = lake.files(table.name) if table.name in lake.pins else ()
         count += sum(file.rows or 0 for file in files)
-        rows = select_rows(local_path(lake.root), table.name, files)
+        rows = select_rows(lake.root, table.name, files)
         sides.append(f"SELECT {values}, {side} AS side FROM ({rows}) WHERE {condition}")
     both = " UNION ALL ".join(sides)
     if count <= MAX_COPIED_ROWS:

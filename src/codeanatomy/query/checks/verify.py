@@ -28,9 +28,11 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.graph import TABLES as GRAPH_TABLES
-from codeanatomy.delta.read.duck import local_path, open_database, select_rows, sql_literal, sql_path_list
+from codeanatomy.delta.read.duck import open_database, select_rows, sql_literal, sql_path_list
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import location, newest_version
+from codeanatomy.delta.read.light import newest_version
+from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot

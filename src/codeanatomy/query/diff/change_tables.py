@@ -25,9 +25,9 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.delta.log.deletion_vectors import encode_bits, read_vector
-from codeanatomy.delta.read.duck import ROW_NUMBER, local_path, rows_at, select_rows, sql_literal
+from codeanatomy.delta.read.duck import ROW_NUMBER, rows_at, select_rows, sql_literal
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import location
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import KEY_CHARS, PREFIXES
 from codeanatomy.query.engines.derived_columns import parse_edge_id, with_derived
@@ -117,7 +117,7 @@ def _create_sides(connection: duckdb.DuckDBPyConnection, pair: RunPair, table: G
     same = _wanted_ids(table, [row[0] for row in ids])
     for side, lake, sign in (("now", pair.after, ">"), ("was", pair.before, "<")):
         files = _prune_files(lake.files(table.table) if ids else (), {**kinds, **same})
-        rows = with_derived(table.table, select_rows(local_path(lake.root), table.table, files))
+        rows = with_derived(table.table, select_rows(lake.root, table.table, files))
         names = f"SELECT * EXCLUDE ({', '.join(POSITIONS)}), line"
         condition = _condition({**kinds, table.id: [row[0] for row in ids]})
         connection.execute(
@@ -182,7 +182,7 @@ def _side_sql(
     These are the rows of data files that only this version has, and the rows that the other version removes
     from a shared data file by its deletion vector.
     """
-    root = local_path(lake.root)
+    root = lake.root
     parts = [
         select_rows(
             root,

@@ -22,7 +22,6 @@ from msgspec import Struct, json
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.light_feed import records_changes
-from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import FeedLost, FeedOutOfRange, UnknownName, UsageError
 from codeanatomy.lake.snapshot import LATEST, Snapshot, is_time, parse_time, recorded_runs
 from codeanatomy.plan.feeds import feeds_of
@@ -113,9 +112,9 @@ def require_feed(window: RunWindow, name: str) -> Table:
 
 
 def _is_enabled(state: Snapshot, name: str) -> bool:
-    """Return whether a setting has enabled the feed; for a remote table, its reader finds out."""
+    """Return whether a setting has enabled the feed."""
     pin = state.pins.get(name)
-    return pin is not None and (not is_local(state.root) or records_changes(state.root, name, pin.version))
+    return pin is not None and records_changes(state.root, name, pin.version)
 
 
 def _open(root: str, as_of: str | None) -> Snapshot:

@@ -38,7 +38,7 @@ from codeanatomy.delta.light_feed import (
     REPOSITORY,
     select_changes,
 )
-from codeanatomy.delta.read.duck import local_path, lookup_connection, sql_literal, translate_errors
+from codeanatomy.delta.read.duck import lookup_connection, sql_literal, translate_errors
 from codeanatomy.errors import FeedLost, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import DEFAULT_LIMIT, check_limit
@@ -247,8 +247,6 @@ def _open(
     *,
     allow_out_of_range: bool,
 ) -> RunWindow:
-    # Raise for a remote root before anything connects to it.
-    local_path(root)
     window = open_window(root, since, until, newest=newest, allow_out_of_range=allow_out_of_range)
     window.check_repository(repo_id)
     return window

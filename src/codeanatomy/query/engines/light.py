@@ -20,7 +20,6 @@ from codeanatomy import catalog
 from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.read.duck import (
     duck_type,
-    local_path,
     lookup_connection,
     select_rows,
     sql_literal,
@@ -44,7 +43,7 @@ class LightReader:
         self.snapshot = snapshot
         # One for each slice that was read.
         self.scans: deque[Scanned] = deque(maxlen=KEPT_SCANS)
-        self._root = local_path(snapshot.root)
+        self._root = snapshot.root
         self._indexes: dict[str, FileIndex] = {}
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:

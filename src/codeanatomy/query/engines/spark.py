@@ -34,9 +34,10 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.contract import spark_schema
-from codeanatomy.delta.read.file_index import FileIndex
+from codeanatomy.delta.log.entries import TableVersion
+from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.read.predicate import SPARK, Predicate, spark_bytes
-from codeanatomy.delta.read.scan import can_read_parquet, open_without_jvm, read_parquet_files, scan
+from codeanatomy.delta.read.scan import can_read_parquet, read_parquet_files, scan
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
@@ -62,7 +63,7 @@ class SparkReader:
         self._held = 0
         self._tables: dict[str, DataFrame] = {}
         # None if only Spark can read the log.
-        self._indexes: dict[str, FileIndex | None] = {}
+        self._opened: dict[str, TableVersion] = {}
         self._views: list[str] = []
 
     def table(self, name: str) -> DataFrame:
@@ -89,12 +90,11 @@ class SparkReader:
         name = predicate.table
         if not predicate.columns or not self.snapshot.has(name):
             return False
-        if name not in self._indexes:
-            opened = open_without_jvm(self._store, name, self.snapshot.pin(name).version)
-            self._indexes[name] = None if opened is None else opened.index
-        index = self._indexes[name]
-        kept = None if index is None else index.candidates(predicate)
-        return index is not None and kept is not None and len(kept) < index.total and can_read_parquet(kept)
+        if name not in self._opened:
+            self._opened[name] = open_table(self._store, name, self.snapshot.pin(name).version)
+        opened = self._opened[name]
+        kept = opened.index.candidates(predicate)
+        return len(kept) < opened.index.total and can_read_parquet(opened.info, kept)
 
     def rows(self, query: Query, limit: int | None = None) -> list[Row]:
         """Return the few rows of a query; with a limit, each row ends with the number of rows without it."""

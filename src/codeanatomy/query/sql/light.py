@@ -27,15 +27,8 @@ from functools import lru_cache
 
 import duckdb
 
-from codeanatomy.delta.read.duck import (
-    GB,
-    PATTERN,
-    connect,
-    local_path,
-    spill_folder,
-    sql_literal,
-    translate_errors,
-)
+from codeanatomy.delta.read.duck import GB, PATTERN, connect, spill_folder, sql_literal, translate_errors
+from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Row

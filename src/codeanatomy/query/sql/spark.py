@@ -21,13 +21,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import SqlRefused
 from codeanatomy.query.answers import MAX_LIMIT
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.spark import plain_value
 from codeanatomy.query.engines.spark_lake import SparkLake
-from codeanatomy.query.engines.statements import Reader
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Diagnostics
@@ -55,7 +53,7 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
             raise
     total = None if len(rows) > limit else len(rows)
     # Checking whether the sources have changed takes milliseconds without Spark, and a few jobs with it.
-    reader: Reader = LightReader(lake.snapshot) if is_local(lake.snapshot.root) else lake.reader
+    reader = LightReader(lake.snapshot)
     return SqlAnswer.of(checked, rows, limit=limit, total=total, sql=checked.spark_sql, reader=reader)
 
 

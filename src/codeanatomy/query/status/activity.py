@@ -12,7 +12,7 @@ Tests: `tests/unit/lake/test_observations.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from statistics import median_low
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,7 @@ from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.snapshot import RecordedRun, recorded_runs
 
 if TYPE_CHECKING:
-    import pyarrow.compute as pc
+    pass
 
 Topic = Literal["steps", "growth", "retries", "violations", "pruning", "caches", "maintenance"]
 TOPICS: tuple[Topic, ...] = (
@@ -346,14 +346,12 @@ def _newest_first(rows: Iterable[Row]) -> list[Row]:
 
 def _recorded(root: str, name: str, columns: Sequence[str], runs: Sequence[RecordedRun]) -> list[Row]:
     """Return the rows of a table that belong to the runs; empty in lakes that are older than the table."""
-    # Imported here because the command line imports this module for the names of the topics.
-    import pyarrow.compute as pc
-
-    wanted = pc.field("run_id").isin([run.run_id for run in runs])
-    return _rows(root, name, ["run_id", *columns], wanted)
+    return _rows(root, name, ["run_id", *columns], {"run_id": [run.run_id for run in runs]})
 
 
-def _rows(root: str, name: str, columns: Sequence[str], where: pc.Expression | None = None) -> list[Row]:
+def _rows(
+    root: str, name: str, columns: Sequence[str], where: Mapping[str, Collection[str]] | None = None
+) -> list[Row]:
     try:
         rows: list[Row] = light_table(root, name, columns, where).to_pylist()
     except TableMissing:

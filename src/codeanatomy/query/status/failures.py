@@ -84,16 +84,17 @@ def _error_artifacts(root: str, runs: Sequence[RecordedRun], wanted: Collection[
         return empty
     lake = Snapshot.after(root, runs)
     built = [lake.repositories[name] for name in wanted if name in lake.repositories]
-    conditions = [_run_condition(row) for row in built if sum(row.error_counts.values())]
-    if not conditions:
+    failed = {row.repo_id: str(row.extract_run_id) for row in built if sum(row.error_counts.values())}
+    if not failed:
         return empty
-    columns = [*ORDER, "line", "error_type", "message"]
-    rows = lake.rows(ERRORS, columns, reduce(or_, conditions))
-    return rows.sort_by([(name, "ascending") for name in ORDER])
-
-
-def _run_condition(row: RunManifest) -> pc.Expression:
-    return (pc.field("run_id") == row.extract_run_id) & (pc.field("repo_id") == row.repo_id)
+    columns = [*ORDER, "line", "error_type", "message", "run_id"]
+    rows = lake.rows(ERRORS, columns, {"run_id": {*failed.values()}, "repo_id": failed.keys()})
+    conditions = (
+        (pc.field("run_id") == run_id) & (pc.field("repo_id") == repo_id)
+        for repo_id, run_id in failed.items()
+    )
+    own = rows.filter(reduce(or_, conditions)).drop_columns(["run_id"])
+    return own.sort_by([(name, "ascending") for name in ORDER])
 
 
 def _file_failure(row: dict[str, Any]) -> Failure:

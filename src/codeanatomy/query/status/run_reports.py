@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-import pyarrow.compute as pc
 from msgspec import Struct
 
 from codeanatomy import catalog
@@ -159,7 +158,7 @@ def _step_artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
     """Return the recorded costs of a run's steps, by step."""
     columns = ["step_name", "status", "error", "fingerprints", "duration_ms", *FIGURES]
     try:
-        table = light_table(root, ARTIFACTS, columns, pc.field("run_id") == run_id)
+        table = light_table(root, ARTIFACTS, columns, {"run_id": [run_id]})
     except TableMissing:
         return {}
     return {row["step_name"]: row for row in table.to_pylist(maps_as_pydicts="strict")}
@@ -168,7 +167,7 @@ def _step_artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
 def _redone(root: str, run_id: str) -> dict[str, dict[str, int]]:
     """Count the files that were processed again, by repository and reason."""
     try:
-        table = light_table(root, IMPACT, ["repo_id", "reason"], pc.field("run_id") == run_id)
+        table = light_table(root, IMPACT, ["repo_id", "reason"], {"run_id": [run_id]})
     except TableMissing:
         return {}
     reasons: dict[str, Counter[str]] = {}

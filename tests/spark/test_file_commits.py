@@ -19,14 +19,17 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.folder import NO_FILES, NewFiles
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import LakeTables, Store
-from codeanatomy.delta.write.adopt import OPERATION, adopt_files, local_folder
-from codeanatomy.delta.write.commit import append
+from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.data_files import write_files
+from codeanatomy.delta.write.file_commits import OPERATION, commit_files, new_files
+from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 from codeanatomy.ids import stable_id
+from codeanatomy.spark.jars import cache_folder
 from support.owner_tables import featured
 
 TABLE = catalog.table("file_line_index_v1")
@@ -61,7 +64,7 @@ def held(store: Store) -> dict[str, int]:
 
 
 def adopt(store: Store, run: str, repo_id: str, files: Sequence[DataFile]) -> Any:
-    return adopt_files(store, TABLE.name, files, [repo_id], Commit(run), by="repo_id")
+    return commit_files(store, TABLE.name, files, [repo_id], Commit(run), by="repo_id")
 
 
 @pytest.fixture
@@ -107,7 +110,7 @@ def test_owners_are_replaced_whatever_the_table_holds(store: Store) -> None:
 @pytest.mark.system
 def test_a_file_of_several_owners_stays(store: Store) -> None:
     both = written(store, lines("a", 2), lines("b", 3))
-    adopt_files(store, TABLE.name, both, ["a", "b"], Commit("r1"), by="repo_id")
+    commit_files(store, TABLE.name, both, ["a", "b"], Commit("r1"), by="repo_id")
     done = adopt(store, "r2", "a", written(store, lines("a", 1)))
     assert (done.operation, done.version, done.rows_deleted) == (OPERATION, 1, 2)
     assert (done.files, done.files_removed) == (1, 0)
@@ -130,7 +133,7 @@ def test_nothing_to_change_is_no_commit(store: Store) -> None:
 @pytest.mark.system
 def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> None:
     tables = LakeTables(store.root)
-    adopt_files(tables, TABLE.name, written(store, lines("a", 1)), ["a"], Commit("r1"), by="repo_id")
+    commit_files(tables, TABLE.name, written(store, lines("a", 1)), ["a"], Commit("r1"), by="repo_id")
     assert held(store) == {"a": 1}
     address = f"delta.`{store.location(TABLE.name)}`"
     files = written(store, lines("a", 2))
@@ -138,11 +141,13 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
         TABLE, write=structs.replace(TABLE.write, enable_features=("in_commit_timestamps",))
     )
     with pytest.raises(NeedsSpark, match="needs new columns or features"):
-        adopt_files(LakeTables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+        commit_files(
+            LakeTables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id"
+        )
     store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
     with pytest.raises(NeedsSpark, match="has a protocol that only Spark can write"):
-        adopt_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
-    assert adopt_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
+        commit_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
+    assert commit_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
     assert held(store) == {"a": 2}
 
 
@@ -157,17 +162,17 @@ def test_properties_come_with_the_commit(store: Store) -> None:
         " ('parquet.enable.dictionary' = 'false', 'codeanatomy.old' = 'x', 'somebody.elses' = 'y')"
     )
     files = written(store, lines("b", 1))
-    done = adopt_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
+    done = commit_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
     after = store.log(TABLE.name).snapshot()
     assert done.version == after.version == before.version + 2
     assert after.properties == {**before.properties, "somebody.elses": "y"}
     assert held(store) == {"a": 1, "b": 1}
     # Together with what lets a file lose rows.
     files = written(store, lines("b", 1), lines("c", 1))
-    adopt_files(store, TABLE.name, files, ["b", "c"], Commit("r3"), by="repo_id")
+    commit_files(store, TABLE.name, files, ["b", "c"], Commit("r3"), by="repo_id")
     store.spark.sql(f"ALTER TABLE {address} SET TBLPROPERTIES ('codeanatomy.old' = 'x')")
     files = written(store, lines("b", 2))
-    done = adopt_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r4"), by="repo_id")
+    done = commit_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r4"), by="repo_id")
     entry = Path(store.location(TABLE.name), "_delta_log", f"{done.version:020}.json")
     actions = [json.decode(line) for line in entry.read_bytes().splitlines()]
     (told,) = [each["metaData"]["configuration"] for each in actions if "metaData" in each]
@@ -263,10 +268,15 @@ def test_files_and_rows_read_alike(store: Store) -> None:
     )
 
 
-def test_only_local_tables(store: Store) -> None:
-    assert local_folder(store, TABLE.name) == store.location(TABLE.name)
-    assert local_folder(store, NODES.name) == store.location(NODES.name)
-    assert local_folder(Store(store.spark, "s3a://bucket/lake"), TABLE.name) is None
+def test_where_new_files_are_written(store: Store) -> None:
+    assert new_files(store, NODES.name) == NewFiles(store.location(NODES.name))
+    assert new_files(store, NODES.name, published=True) == NewFiles(store.location(NODES.name))
+    remote = Store(store.spark, "s3a://bucket/lake")
+    assert new_files(remote, NODES.name).location.startswith(str(cache_folder()))
+    uploaded = new_files(remote, NODES.name, published=True)
+    assert uploaded == NewFiles(remote.location(NODES.name), StorePolicy())
+    tracked = structs.replace(NODES, write=structs.replace(NODES.write, enable_features=("row_tracking",)))
+    assert new_files(LakeTables("lake", (tracked,)), NODES.name) == NO_FILES
 
 
 def node(repo_id: str, kind: str, number: int, /, **changed: Any) -> dict[str, Any]:
@@ -358,7 +368,7 @@ def test_partitioned_files_are_rows_of_the_table(store: Store) -> None:
 
     def adopted(run: str, repo_id: str, *batches: pa.RecordBatch) -> None:
         files = write_files(location, NODES, batches)
-        adopt_files(store, NODES.name, files, [repo_id], Commit(run), by="repo_id")
+        commit_files(store, NODES.name, files, [repo_id], Commit(run), by="repo_id")
 
     def spark_rows(kind: str) -> list[dict[str, Any]]:
         kept = scan(store, NODES.name).rows.where(f"node_kind = '{kind}'")
@@ -397,10 +407,10 @@ def test_rules_hold_in_partitions(store: Store) -> None:
     broken = pa.RecordBatch.from_pylist([node("a", "CLASS", 1, bend=0)], schema=arrow_schema(NODES))
     files = write_files(location, NODES, [broken])
     with pytest.raises(ConstraintViolation, match=r"span_ordered[\s\S]*CLASS"):
-        adopt_files(store, NODES.name, files, ["a"], Commit("r1"), by="repo_id")
+        commit_files(store, NODES.name, files, ["a"], Commit("r1"), by="repo_id")
     for wrong in (structs.replace(files[0], partition={}), write_whole(location)):
         with pytest.raises(ContractError, match="node_kind"):
-            adopt_files(store, NODES.name, [wrong], ["a"], Commit("r1"), by="repo_id")
+            commit_files(store, NODES.name, [wrong], ["a"], Commit("r1"), by="repo_id")
     assert not store.log(NODES.name).exists()
 
 

@@ -13,8 +13,8 @@ from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, CommitStamp, decode_stamp
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.commit import append
-from codeanatomy.delta.write.small import append_small
+from codeanatomy.delta.write.small_rows import append_small
+from codeanatomy.delta.write.spark_rows import append
 from support.manifest_rows import MANIFEST, NOON, opened, row, runs
 
 
@@ -39,16 +39,15 @@ def test_the_same_table_whoever_makes_it(
 
     both = Store(spark, str(root), tables=catalog.TABLES)
     done = append(both, MANIFEST.name, rows, Commit("run-0"))
-    assert (done.version, done.committed, done.created) == (2, True, False)
+    assert (done.version, done.committed, done.created) == (1, True, False)
     assert both.log(MANIFEST.name).transaction("run-1") == 0
-    assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=2) == 3
-    assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 2
+    assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=1) == 2
+    assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 1
     history = spark.sql(f"DESCRIBE HISTORY delta.`{root / MANIFEST.path}`").collect()
     assert {each["version"]: decode_stamp(each["userMetadata"]) for each in history} == {
-        0: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="create"),
-        1: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
-        2: CommitStamp("run-0", operation="append"),
-        3: CommitStamp("run-2", operation="append"),
+        0: CommitStamp("run-1", inputs={"ast_files_v1": 3}, operation="append"),
+        1: CommitStamp("run-0", operation="append"),
+        2: CommitStamp("run-2", operation="append"),
     }
     seen = spark.read.format("delta").load(str(root / MANIFEST.path)).orderBy("run_id").collect()
     assert [each["run_id"] for each in seen] == ["run-0", "run-1", "run-2"] == runs(root)

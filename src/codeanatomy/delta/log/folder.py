@@ -1,0 +1,167 @@
+"""The files of a table, in a local folder or in an object store, with the same few operations.
+
+    folder = folder_of("/lake/graph/cpg_nodes")              # or s3a://bucket/lake/graph/cpg_nodes
+    folder.list_files("_delta_log")                          # [StoredFile("00..00.json", 812, ...), ...]
+    folder.create("_delta_log/00..01.json", entry)           # False if another writer was faster
+    folder.local_path("part-0e6f.zstd.parquet")              # a path for DuckDB or PyArrow
+    folder.publish(["part-77ab.zstd.parquet"])               # written below folder.new_files before
+
+Files of a table are written once and never change. So those of an object store are fetched at most once, into
+a cache folder of this machine (`delta.log.remote_folder`), from which all readers open them.
+
+Tests: `tests/unit/delta/test_folder.py`, `tests/system/test_object_store.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from msgspec import Struct
+
+from codeanatomy.delta.store_policy import StorePolicy, is_local, path_of, register_policy
+
+
+class StoredFile(Struct, frozen=True):
+    """A file of a table's folder."""
+
+    # Relative to the listed folder.
+    name: str
+    size_bytes: int
+    modified_ms: int
+    # Differs for another content; empty for a local file.
+    tag: str = ""
+
+
+class Folder(Protocol):
+    """The folder of a table; paths are relative to it."""
+
+    location: str
+
+    def list_files(self, below: str) -> list[StoredFile]:
+        """List the files in a folder below, not those in its own folders; none if it does not exist."""
+
+    def read(self, path: str) -> bytes:
+        """Read a file. Raise FileNotFoundError if there is none."""
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a file if there is none of that name, and return whether it was written."""
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files, as far as they exist."""
+
+    def stat(self, path: str) -> StoredFile | None:
+        """Describe a file; None if there is none."""
+
+    def local_path(self, path: str) -> str:
+        """Return a path of this machine for a file that never changes."""
+
+    def local_paths(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths of this machine for several files."""
+
+    @property
+    def new_files(self) -> str:
+        """Return the folder of this machine in which new files are written, at their paths."""
+
+    def publish(self, paths: Iterable[str]) -> None:
+        """Make new files, which were written below `new_files`, files of the table's folder."""
+
+
+class NewFiles(Struct, frozen=True):
+    """Where files of a table are written before a commit names them; passed to the processes that do it."""
+
+    # Of the table, or a folder of this machine from which a commit publishes them.
+    location: str
+    # Access to the object store of the location, for a process that has not opened the lake.
+    policy: StorePolicy | None = None
+
+    def open(self) -> Folder:
+        """Return the folder."""
+        if self.policy is not None:
+            register_policy(self.location, self.policy)
+        return folder_of(self.location)
+
+
+# Of a table that only Spark can write.
+NO_FILES = NewFiles("")
+
+
+@cache
+def folder_of(location: str) -> Folder:
+    """Return the folder of a table, given its path or URI."""
+    if is_local(location):
+        return LocalFolder(path_of(location))
+    # Imported here: most lakes are local.
+    from codeanatomy.delta.log.remote_folder import RemoteFolder
+
+    return RemoteFolder(location)
+
+
+class LocalFolder:
+    """A folder of this machine."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+    def list_files(self, below: str) -> list[StoredFile]:
+        """List files by the system's directory listing."""
+        try:
+            with os.scandir(f"{self.location}/{below}") as entries:
+                listed = [(each.name, each.stat()) for each in entries if each.is_file()]
+        except FileNotFoundError:
+            return []
+        return [StoredFile(name, info.st_size, info.st_mtime_ns // 1_000_000) for name, info in listed]
+
+    def read(self, path: str) -> bytes:
+        """Read a file."""
+        return Path(self.location, path).read_bytes()
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a temporary file and link it to its name, which fails if the name exists.
+
+        No reader sees a partial file.
+        """
+        target = Path(self.location, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_name(f".{target.name}.{uuid4()}.tmp")
+        try:
+            temporary.write_bytes(content)
+            os.link(temporary, target)
+        except FileExistsError:
+            return False
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Unlink files."""
+        for path in paths:
+            Path(self.location, path).unlink(missing_ok=True)
+
+    def stat(self, path: str) -> StoredFile | None:
+        """Ask the file system."""
+        try:
+            info = Path(self.location, path).stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return StoredFile(path, info.st_size, info.st_mtime_ns // 1_000_000)
+
+    def local_path(self, path: str) -> str:
+        """Return the file itself."""
+        return str(Path(self.location, path))
+
+    def local_paths(self, paths: Sequence[str]) -> list[str]:
+        """Return the files themselves."""
+        return [f"{self.location}/{path}" for path in paths]
+
+    @property
+    def new_files(self) -> str:
+        """Return the folder itself: readers ignore a file until a commit names it."""
+        return self.location
+
+    def publish(self, paths: Iterable[str]) -> None:
+        """Do nothing: the files are where they belong."""

@@ -1,0 +1,187 @@
+"""The folder of a table in an object store, with a bounded cache of its files on this machine.
+
+    folder = RemoteFolder("s3a://bucket/lake/graph/cpg_nodes")
+    folder.local_path("part-0e6f.zstd.parquet")      # <cache>/files/<hash of the URI>/part-0e6f.zstd.parquet
+    folder.create("_delta_log/00..07.json", entry)   # a conditional put: False if the object exists
+
+Data files, deletion vectors and checkpoints have names that are used once, so a fetched file is current for
+ever. Log entries are not cached: a table that was deleted and created again has entries of the same names.
+If the cache grows beyond CACHE_BYTES, the files that were used longest ago are deleted.
+
+New files are written below `new_files`, by processes that may not use the network (a fork cannot use
+obstore), and uploaded by `publish`; then they are in the cache already.
+
+Tests: `tests/unit/delta/test_folder.py`, `tests/system/test_object_store.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from obstore.exceptions import AlreadyExistsError
+
+from codeanatomy.delta.log.folder import StoredFile
+from codeanatomy.delta.object_store import object_store, storage_errors
+from codeanatomy.spark.jars import cache_folder
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+GB = 1024**3
+CACHE_BYTES = 8 * GB
+# The cache is measured after so many fetched bytes.
+MEASURED_BYTES = GB // 4
+# Parallel transfers.
+TRANSFERS = 16
+# Hex digits of the hash of a URI.
+DIGITS = 24
+
+
+class RemoteFolder:
+    """A folder of an object store."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location.rstrip("/")
+        digest = hashlib.sha256(self.location.encode()).hexdigest()[:DIGITS]
+        self._cache = cache_folder() / "files" / digest
+        self._unmeasured = MEASURED_BYTES
+
+    @property
+    def _store(self) -> ObjectStore:
+        return object_store(self.location)
+
+    def list_files(self, below: str) -> list[StoredFile]:
+        """List objects with a common prefix, up to the next slash."""
+        with storage_errors(self.location):
+            listed = self._store.list_with_delimiter(f"{below}/")["objects"]
+        return [
+            StoredFile(
+                each["path"].rpartition("/")[2],
+                each["size"],
+                _milliseconds(each["last_modified"]),
+                each["e_tag"] or "",
+            )
+            for each in listed
+        ]
+
+    def read(self, path: str) -> bytes:
+        """Get an object."""
+        with storage_errors(self.location):
+            return bytes(self._store.get(path).bytes())
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Put an object if there is none of that name.
+
+        A request may be repeated after the first has created the object: then the content is this one.
+        """
+        with storage_errors(self.location):
+            try:
+                self._store.put(path, content, mode="create")
+            except AlreadyExistsError:
+                return self.read(path) == content
+        return True
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete objects, and their copies on this machine."""
+        for path in paths:
+            for copy in (self._cache / path, Path(self.new_files, path)):
+                copy.unlink(missing_ok=True)
+            with storage_errors(self.location):
+                try:
+                    self._store.delete(path)
+                except FileNotFoundError:
+                    continue
+
+    def stat(self, path: str) -> StoredFile | None:
+        """Ask the store for the head of an object."""
+        with storage_errors(self.location):
+            try:
+                head = self._store.head(path)
+            except FileNotFoundError:
+                return None
+        return StoredFile(path, head["size"], _milliseconds(head["last_modified"]), head["e_tag"] or "")
+
+    def local_path(self, path: str) -> str:
+        """Return the path of the cached copy, which is fetched if it is missing."""
+        (local,) = self.local_paths([path])
+        return local
+
+    def local_paths(self, paths: Sequence[str]) -> list[str]:
+        """Return the paths of cached copies; those that are missing are fetched at the same time."""
+        copies = [self._cache / path for path in paths]
+        missing = [(path, copy) for path, copy in zip(paths, copies, strict=True) if not copy.exists()]
+        for copy in copies:
+            if copy.exists():
+                # The files that were used longest ago are deleted first.
+                os.utime(copy)
+        if missing:
+            with ThreadPoolExecutor(TRANSFERS) as pool:
+                fetched = list(pool.map(lambda each: self._fetch(*each), missing))
+            self._limit(sum(fetched), keep=copies)
+        return [str(copy) for copy in copies]
+
+    def _fetch(self, path: str, copy: Path) -> int:
+        """Fetch an object into the cache, and return its size; no reader sees a partial copy."""
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        temporary = copy.with_name(f".{copy.name}.{uuid4()}.tmp")
+        size = 0
+        try:
+            with storage_errors(self.location), temporary.open("wb") as file:
+                for chunk in self._store.get(path):
+                    size += file.write(chunk)
+            temporary.replace(copy)
+        finally:
+            temporary.unlink(missing_ok=True)
+        return size
+
+    def _limit(self, fetched: int, keep: Sequence[Path]) -> None:
+        """Delete the files that were used longest ago if all lakes have too many; not those just returned."""
+        self._unmeasured += fetched
+        if self._unmeasured < MEASURED_BYTES:
+            return
+        self._unmeasured = 0
+        kept, files = set(keep), []
+        for path in self._cache.parent.rglob("*"):
+            try:
+                info = path.stat()
+            except FileNotFoundError:
+                continue
+            # New files are in `new` until they are uploaded.
+            if path.is_file() and "new" not in path.relative_to(self._cache.parent).parts[1:2]:
+                files.append((info.st_mtime, info.st_size, path))
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
+            if total <= CACHE_BYTES:
+                return
+            if path not in kept:
+                path.unlink(missing_ok=True)
+                total -= size
+
+    @property
+    def new_files(self) -> str:
+        """Return the folder of new files on this machine."""
+        return str(self._cache / "new")
+
+    def publish(self, paths: Iterable[str]) -> None:
+        """Upload new files at the same time; files that are not on this machine were uploaded elsewhere."""
+        waiting = [path for path in paths if Path(self.new_files, path).exists()]
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(self._upload, waiting))
+
+    def _upload(self, path: str) -> None:
+        new, copy = Path(self.new_files, path), self._cache / path
+        with storage_errors(self.location):
+            self._store.put(path, new)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        new.replace(copy)
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,93 @@
+"""Make a version of a table by a log entry of our own: the base of the writers that need no Spark.
+
+    class Undo(LogWriter):
+        def write(self, change, current):
+            return self.write_entry(change, current, actions, metrics)      # Conflict if another was faster
+
+Subclasses decide on the actions: data files (`delta.write.file_commits`), an earlier version
+(`delta.write.restore`), other features (`delta.write.table_features`). They run within `delta.write.commit`.
+
+Tests: `tests/spark/test_conformance.py` compares the versions of all of them with what other readers see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from codeanatomy.delta.gate import check_gate
+from codeanatomy.delta.log import entries
+from codeanatomy.delta.log.entries import DataFile, TableVersion
+from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.write.commit import Conflict, PendingCommit
+from codeanatomy.errors import CodeAnatomyError, NeedsSpark
+
+# The name of Delta's exception for the same conflict.
+FASTER = "ConcurrentWriteException"
+
+
+class LogWriter:
+    """A writer of log entries; its files are there before the entry names them."""
+
+    errors: tuple[type[Exception], ...] = (pa.ArrowException, ValueError)
+    # Delta's name of the operation in the history, and its parameters.
+    delta_operation: str = "WRITE"
+    parameters: Mapping[str, str] | None = None
+    # Whether the transaction is recorded, so that it is never made twice.
+    is_recorded = True
+
+    def check(self) -> None:
+        """Do nothing; a subclass may refuse rows."""
+
+    def settle(self, change: PendingCommit) -> None:
+        """Check the gate of the new table."""
+        created = entries.open_version(change.table, change.location)
+        if created is not None:
+            check_gate(change.table, created.info, change.store.record)
+
+    def explain(self, problem: Exception) -> CodeAnatomyError | str:
+        """Return the message of an error."""
+        return str(problem)
+
+    def write_entry(
+        self,
+        change: PendingCommit,
+        current: TableVersion | None,
+        actions: Sequence[Mapping[str, Any]],
+        *,
+        files: Sequence[DataFile] = (),
+        removal: Mapping[str, int] | None = None,
+        strays: Iterable[str] = (),
+    ) -> bool:
+        """Write the entry of the next version; if another writer was faster, delete `strays`, raise Conflict.
+
+        `files` are the data files with new rows, `removal` the metrics of what leaves the table.
+        """
+        commit_info = entries.commit_info_action(
+            change.stamp,
+            files,
+            removal or {},
+            removing=bool(removal),
+            operation=self.delta_operation,
+            parameters=self.parameters,
+        )
+        transaction = [entries.transaction_action(change.commit)] if self.is_recorded else []
+        version = 0 if current is None else current.info.version + 1
+        interval = change.table.upkeep.checkpoint_interval
+        entry = [commit_info, *actions, *transaction]
+        if not entries.write_entry(change.location, version, entry, interval):
+            folder_of(change.location).delete(strays)
+            raise Conflict(FASTER)
+        return True
+
+
+def require_simple(change: PendingCommit, current: TableVersion) -> None:
+    """Raise NeedsSpark for a table that only Spark can write."""
+    if not entries.has_simple_protocol(current.info):
+        raise NeedsSpark(
+            f"{change.table.name} has a protocol that only Spark can write: "
+            f"{', '.join(current.info.writer_features)}",
+            "run the command with a Spark session",
+        )
