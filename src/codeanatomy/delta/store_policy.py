@@ -72,7 +72,7 @@ FAMILIES = {
     **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "fs.azure."),
     "gs": "fs.gs.",
 }
-# Options that Spark itself sets in every session. They say how files are read, not where or as whom.
+# Options that Spark itself sets in every session: how files are read, not where or with which credentials.
 SET_BY_SPARK = f"{HADOOP}fs.s3a.vectored.read."
 
 
