@@ -14,6 +14,10 @@ from support.commands import RunCommand, command_runner
 BROKEN = "def broken(:\n"
 
 
+# A feature that only Spark writes.
+TRACKED = ("--set", "tables.cpg_nodes.write.enable_features=row_tracking")
+
+
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "codeanatomy", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
@@ -93,8 +97,11 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("build", "pkg", "pkg2", "--lake", "l", "--scip", "i.scip"), "does not name its repository"),
         (("build", "pkg"), "--lake"),
         (("build", "pkg", "--lake", "l/a[b]"), "use a folder with another name"),
-        (("build", "pkg", "--lake", "s3a://bucket/x", "--engine", "local"), "use --engine spark (or auto)"),
-        (("plan", "pkg", "--lake", "s3a://bucket/x", "--engine", "local"), "is not the path of a folder"),
+        ((*TRACKED, "build", "pkg", "--lake", "l", "--engine", "local"), "use --engine spark (or auto)"),
+        (
+            (*TRACKED, "plan", "pkg", "--lake", "l", "--engine", "local"),
+            "features that only Spark writes",
+        ),
         (("--set", "extract.partitions=0", "build", "pkg", "--lake", "l"), "extract.partitions"),
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],

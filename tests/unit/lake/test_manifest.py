@@ -80,7 +80,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
         ),
         run(repo_id="two", status="failed", error="no such folder", mode="incremental"),
     ]
-    assert append_manifest(str(tmp_path), rows, Commit("run-1"), after=-1) == 1
+    assert append_manifest(str(tmp_path), rows, Commit("run-1"), after=-1) == 0
     assert read_manifest(str(tmp_path)) == rows
 
 

@@ -202,7 +202,9 @@ def test_the_journal_of_a_dead_build_is_kept(
     in_a_year(monkeypatch)
     base = Snapshot.open(str(lake)).run_id if is_of_this else "another"
     lease = acquire(str(lake), "run-dead", ["app"], wait=False, report=print, base_run_id=base)
-    lease.record_step(StepDone("extract", {"app": "f"}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9}))
+    lease.record_step(
+        StepDone("extract", {"app": "f" * 32}, {"app": {"ast_files_v1": 4}}, {"ast_files_v1": 9})
+    )
     lease.release(keep_journal=True)
     run_maintenance(lake, operations=("vacuum",))
     row = read_lease(str(lake))
@@ -212,7 +214,11 @@ def test_the_journal_of_a_dead_build_is_kept(
         assert row.done == ()
         return
     (step,) = row.done
-    assert (step.step_name, step.fingerprints, step.made_by) == ("extract", {"app": "f"}, {"app": "run-dead"})
+    assert (step.step_name, step.fingerprints, step.made_by) == (
+        "extract",
+        {"app": "f" * 32},
+        {"app": "run-dead"},
+    )
 
 
 def test_a_table_that_fails_stops_no_other(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

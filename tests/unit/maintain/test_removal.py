@@ -170,7 +170,7 @@ def test_the_changes_after_a_cursor_stay(lake: Lake) -> None:
 def test_what_a_build_that_died_has_left_to_go_on_from_stays(lake: Lake) -> None:
     root = lake.tables.root
     lease = acquire(root, "run-dead", ["a"], wait=False, report=print, base_run_id=None)
-    lease.record_step(StepDone("graph", {"a": "f"}, {"a": {NAME: 9}}, {NAME: 6}))
+    lease.record_step(StepDone("graph", {"a": "f" * 32}, {"a": {NAME: 9}}, {NAME: 6}))
     lease.release(keep_journal=True)
     assert list(vacuumed(lake, hours=168)) == ["run run-dead, which has not finished, which reads version 6"]
     assert 6 in readable(lake)

@@ -20,7 +20,7 @@ from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_v
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import ConfigError, FeatureError, GateError
-from codeanatomy.lake.readers import stored_features, tables_for_lake
+from codeanatomy.lake.readers import stored_features
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.steps import catalog_hash
 from codeanatomy.progress import Progress
@@ -169,14 +169,6 @@ def test_what_no_run_has_published_counts_unless_it_is_damaged(edited: Edited, c
     assert VECTORS_NAME in found["cpg_nodes"]
     pins = Snapshot.open(str(edited.lakes[ALL])).pins
     assert not any(stored_features(str(lake), {"cpg_nodes": pins["cpg_nodes"]}, versions).values())
-
-
-def test_tables_elsewhere_have_no_vectors() -> None:
-    found = tables_for_lake("s3a://bucket/lake", catalog.TABLES, None, {})
-    assert found == without_vectors(catalog.TABLES) != catalog.TABLES
-    with pytest.raises(FeatureError, match="not a local folder"):
-        tables_for_lake("s3a://bucket/lake", catalog.TABLES, "modern", {})
-    assert tables_for_lake("lake", catalog.TABLES, None, {}) == catalog.TABLES
 
 
 def test_other_reader_features_are_refused_with_all() -> None:

@@ -189,14 +189,17 @@ def test_a_reason_names_tools_and_damage() -> None:
     assert reasons(plan)["extract"].endswith("and its rules changed")
 
 
-@pytest.mark.parametrize("lake", ["s3a://bucket/x", "file:///tmp/lake"])
-def test_local_processes_are_refused_for_a_lake_that_is_no_folder(lake: str) -> None:
-    with pytest.raises(UsageError, match="is not the path of a folder") as refused:
-        refuse_engine("local", lake, catalog.TABLES, None)
+def test_local_processes_are_refused_for_tables_that_only_spark_writes() -> None:
+    nodes = catalog.table("cpg_nodes")
+    write = structs.replace(nodes.write, enable_features=("row_tracking",))
+    tables = [structs.replace(each, write=write) if each is nodes else each for each in catalog.TABLES]
+    with pytest.raises(UsageError, match="cpg_nodes has features that only Spark writes") as refused:
+        refuse_engine("local", "lake", tables, None)
     assert "use --engine spark (or auto)" in refused.value.hint
     for engine in ("auto", "spark"):
-        refuse_engine(engine, lake, catalog.TABLES, None)
-    refuse_engine("local", "lake", catalog.TABLES, None)
+        refuse_engine(engine, "lake", tables, None)
+    for lake in ("lake", "s3a://bucket/x", "file:///tmp/lake"):
+        refuse_engine("local", lake, catalog.TABLES, None)
 
 
 def test_a_setting_runs_what_it_can_change() -> None:

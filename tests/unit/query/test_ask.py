@@ -106,11 +106,9 @@ def test_threads_may_ask_one_lake(lake: Lake) -> None:
             assert together == alone[name]
 
 
-def test_limits_without_sense_and_lakes_elsewhere(lake: Lake) -> None:
+def test_limits_without_sense(lake: Lake) -> None:
     with pytest.raises(UsageError, match="limit"):
         lake.find("Cart", limit=-1)
-    with pytest.raises(UsageError, match="remote"):
-        Lake.open("s3://nowhere/lake")
 
 
 def test_as_of_an_older_run(ask_lake: Path, lake: Lake) -> None:

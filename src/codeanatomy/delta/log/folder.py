@@ -112,7 +112,8 @@ class LocalFolder:
         try:
             with os.scandir(f"{self.location}/{below}") as entries:
                 listed = [(each.name, each.stat()) for each in entries if each.is_file()]
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
+            # A path with a null byte is no path.
             return []
         return [StoredFile(name, info.st_size, info.st_mtime_ns // 1_000_000) for name, info in listed]
 

@@ -5,7 +5,7 @@
     replay_table("lake", "cpg_nodes")                        # (7, LogState(...)), without gate and files
 
 A pin is resolved to a version number. A missing table, a missing version and a damaged log have one error
-each, whoever reads.
+each, for all readers.
 
 Tests: `tests/spark/test_scan.py`, `tests/unit/delta/test_open_table.py`.
 """

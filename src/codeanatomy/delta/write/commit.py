@@ -4,9 +4,9 @@
     done = run_commit(pending)
     done.version, done.rows, done.attempts
 
-A writer (`Writer`) makes one version after another: Spark's Delta writer (`delta.write.spark_rows`), or data
-files that are there already and a log entry of our own (`delta.write.file_commits`). Around it, here and only
-here:
+A writer (`VersionWriter`) makes one version after another: Spark's Delta writer (`delta.write.spark_rows`),
+or data files that are there already and a log entry of our own (`delta.write.file_commits`). Around it, here
+and only here:
 
     repeated    a transaction (run id and sequence) that is in the log already is not made again
     expected    `after` makes the commit a compare-and-set on the version of the table
@@ -74,7 +74,7 @@ class Conflict(Exception):
     """Another writer has made the version; the message is the name of the conflict."""
 
 
-class Writer(Protocol):
+class VersionWriter(Protocol):
     """What writes a version of a table."""
 
     @property
@@ -105,7 +105,7 @@ class PendingCommit:
     table: Table
     operation: str
     commit: Commit
-    writer: Writer
+    writer: VersionWriter
     retry: Retry = Retry()
     # The version that the table must have (-1: there is no table); None: any.
     after: int | None = None

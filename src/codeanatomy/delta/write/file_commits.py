@@ -40,7 +40,7 @@ from codeanatomy.delta.log.folder import NO_FILES, NewFiles, folder_of
 from codeanatomy.delta.read.scan import read_parquet_files
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.store_policy import is_local, policy_for
-from codeanatomy.delta.write.checks import SAMPLE_ROWS, rules_for
+from codeanatomy.delta.write.checks import SAMPLE_ROWS, nested_rules, rules_for
 from codeanatomy.delta.write.commit import Conflict, PendingCommit, Retry, run_commit
 from codeanatomy.delta.write.evolve import MetadataChange, change_in_place, evolve, new_table
 from codeanatomy.delta.write.log_writer import LogWriter, require_simple
@@ -250,7 +250,7 @@ def _removal_metrics(
 def _refuse_broken(table: Table, files: Sequence[DataFile]) -> None:
     broken = [each for file in files for each in file.broken][:SAMPLE_ROWS]
     if broken:
-        rules = rules_for(table, {})
+        rules = {**rules_for(table, {}), **nested_rules(table)}
         names = sorted({name for each in broken for name in each.rules})
         samples = tuple(f"{', '.join(each.rules)}: {each.row}" for each in broken)
         raise ConstraintViolation(table.name, {name: rules[name] for name in names}, samples)

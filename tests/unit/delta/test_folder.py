@@ -1,0 +1,133 @@
+"""The files of a table, in a folder and in an object store: one winner, and a bounded cache."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from codeanatomy.delta.log import remote_folder
+from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of
+from codeanatomy.delta.log.remote_folder import RemoteFolder
+
+LOG = "_delta_log"
+
+
+@pytest.fixture(params=["local", "remote"])
+def folder(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Folder]:
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path / "cache"))
+    if request.param == "local":
+        yield LocalFolder(str(tmp_path / "table"))
+        return
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    yield RemoteFolder("s3a://bucket/lake/graph/cpg_nodes")
+
+
+def test_files_are_created_once(folder: Folder) -> None:
+    assert folder.list_files(LOG) == []
+    assert folder.stat(f"{LOG}/0.json") is None
+    assert folder.create(f"{LOG}/0.json", b"one")
+    assert not folder.create(f"{LOG}/0.json", b"two")
+    assert folder.read(f"{LOG}/0.json") == b"one"
+    assert folder.create(f"{LOG}/_sidecars/a.parquet", b"further")
+    (file,) = folder.list_files(LOG)
+    assert (file.name, file.size_bytes) == ("0.json", 3)
+    described = folder.stat(f"{LOG}/0.json")
+    assert described is not None
+    assert (described.size_bytes, described.modified_ms) == (3, file.modified_ms)
+    with pytest.raises(FileNotFoundError):
+        folder.read(f"{LOG}/1.json")
+
+
+def test_of_many_that_create_a_file_one_wins(folder: Folder) -> None:
+    for turn in range(20):
+        won: list[bytes] = []
+        gate = threading.Barrier(4)
+
+        def attempt(
+            content: bytes, turn: int = turn, won: list[bytes] = won, gate: threading.Barrier = gate
+        ) -> None:
+            gate.wait()
+            if folder.create(f"{LOG}/{turn}.json", content):
+                won.append(content)
+
+        threads = [threading.Thread(target=attempt, args=(b"%d" % number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert won == [folder.read(f"{LOG}/{turn}.json")]
+
+
+def test_new_files_are_published_and_deleted(folder: Folder) -> None:
+    path = "node_kind=CLASS/part-1.parquet"
+    new = Path(folder.new_files, path)
+    new.parent.mkdir(parents=True)
+    new.write_bytes(b"rows")
+    folder.publish([path, "elsewhere/part-2.parquet"])
+    assert folder.read(path) == b"rows"
+    assert Path(folder.local_path(path)).read_bytes() == b"rows"
+    assert [Path(each).read_bytes() for each in folder.local_paths([path])] == [b"rows"]
+    folder.delete([path, "node_kind=CLASS/none.parquet"])
+    assert folder.stat(path) is None
+    assert not Path(folder.new_files, path).exists()
+
+
+def test_a_repeated_request_that_has_won_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store may answer the second attempt of a request that the object exists."""
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    folder = RemoteFolder("s3a://bucket/lake")
+    store.put("0.json", b"mine")
+    assert folder.create("0.json", b"mine")
+    assert not folder.create("0.json", b"other")
+
+
+def test_a_fetched_file_is_read_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    store.put("a.parquet", b"rows")
+    folder = RemoteFolder("s3a://bucket/lake")
+    copy = Path(folder.local_path("a.parquet"))
+    assert copy.is_relative_to(tmp_path)
+    store.delete("a.parquet")
+    assert Path(folder.local_path("a.parquet")).read_bytes() == b"rows"
+    with pytest.raises(FileNotFoundError):
+        folder.local_path("b.parquet")
+    # Another lake has other files.
+    with pytest.raises(FileNotFoundError):
+        RemoteFolder("s3a://bucket/other").local_path("a.parquet")
+
+
+def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    monkeypatch.setattr(remote_folder, "CACHE_BYTES", 2500)
+    monkeypatch.setattr(remote_folder, "MEASURED_BYTES", 1)
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    folder = RemoteFolder("s3a://bucket/lake")
+    waiting = Path(folder.new_files, "new.parquet")
+    waiting.parent.mkdir(parents=True)
+    waiting.write_bytes(bytes(9000))
+    for number in range(4):
+        store.put(f"{number}.parquet", bytes(1000))
+        folder.local_path(f"{number}.parquet")
+    kept = {path.name for path in tmp_path.rglob("*.parquet")}
+    assert kept == {"2.parquet", "3.parquet", "new.parquet"}
+    # Files that are needed at once stay, whatever their size.
+    paths = folder.local_paths([f"{number}.parquet" for number in range(4)])
+    assert all(Path(path).stat().st_size == 1000 for path in paths)
+
+
+def test_the_folder_of_a_location(tmp_path: Path) -> None:
+    assert isinstance(folder_of("s3a://bucket/lake"), RemoteFolder)
+    for location in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
+        assert folder_of(location).new_files == str(tmp_path)
+    assert NewFiles(str(tmp_path)).open().new_files == str(tmp_path)
