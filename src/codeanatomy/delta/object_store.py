@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
 CONNECT_SECONDS, READ_SECONDS, RETRY_SECONDS = 5, 20, 15
-MAX_RETRIES = 8
+# With the times between them, 3 to 15 seconds: an overloaded store has that long to recover.
+MAX_RETRIES = 10
 # A large object over a slow line.
 REQUEST_SECONDS = 1800
 RETRY: Final[RetryConfig] = {
@@ -65,7 +66,7 @@ RETRY: Final[RetryConfig] = {
     "backoff": {
         "init_backoff": timedelta(milliseconds=100),
         "max_backoff": timedelta(seconds=3),
-        "base": 2,
+        "base": 3,
     },
 }
 CLIENT: Final[ClientConfig] = {
@@ -156,7 +157,10 @@ def _typed(config: Mapping[str, str]) -> Any:
 
 @contextmanager
 def storage_errors(uri: str) -> Iterator[None]:
-    """Raise errors of obstore as StorageFailure, except those that callers decide on."""
+    """Raise errors of obstore as StorageFailure, except those that callers decide on.
+
+    Errors of local files, such as a full disk, are not changed.
+    """
     try:
         yield
     except (AlreadyExistsError, PreconditionError, NotModifiedError):
@@ -165,7 +169,7 @@ def storage_errors(uri: str) -> Iterator[None]:
         if _code(str(problem)) not in NO_BUCKET:
             raise
         raise explain(uri, problem) from None
-    except (BaseError, OSError) as problem:
+    except BaseError as problem:
         # Without the cause: its text may repeat parts of a request.
         raise explain(uri, problem) from None
 

@@ -1,4 +1,4 @@
-"""A small build into a real S3 server, and a question about it; more is in tests/system/test_object_store*."""
+"""A small build into a real S3 server, and a question about it; `tests/system` has more of them."""
 
 from __future__ import annotations
 
