@@ -344,8 +344,9 @@ def _selects(place: str, commit: FeedCommit) -> Iterator[str]:
     """Yield the SQL queries for the rows that a commit changed."""
     # Files that are read alike are in one query.
     whole: dict[tuple[str | None, tuple[tuple[str, str | None], ...]], list[str]] = {}
-    for file in commit.files:
-        path, partition = f"{place}/{unquote(file.logged_path)}", tuple(file.partition.items())
+    paths = folder_of(place).local_paths([unquote(file.logged_path) for file in commit.files])
+    for file, path in zip(commit.files, paths, strict=True):
+        partition = tuple(file.partition.items())
         old, new = file.vectors
         if file.change == "vector":
             was, now = read_vector(place, old), read_vector(place, new)

@@ -31,9 +31,8 @@ from pyspark.util import inheritable_thread_target
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.entries import write_checkpoint
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.delta.write.evolve import evolve
-from codeanatomy.errors import CodeAnatomyError, LeaseLost, StillNeeded, UsageError
+from codeanatomy.errors import CodeAnatomyError, LeaseLost, StillNeeded
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.maintain.choose import OPERATIONS, Task, order_columns
 from codeanatomy.maintain.inspection import (
@@ -88,12 +87,7 @@ def maintain(
     """Inspect the tables, and do what is worth doing."""
     began = time.monotonic()
     target = resolve_request(WriteRequest(request.lake, request.settings, request.wait))
-    if not is_local(target.lake):
-        raise UsageError(
-            f"{target.lake} is not a local folder",
-            "run this on the machine that has the files, or use the SQL of Spark and Delta",
-        )
-    request = structs.replace(request, lake=local_path(target.lake))
+    request = structs.replace(request, lake=target.lake)
     refuse_short_retention(request)
     before = LakeInspection(request)
     tasks = list(before.tasks())

@@ -23,11 +23,10 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log.replay import logged_versions
-from codeanatomy.delta.read.light import newest_version_or_none
+from codeanatomy.delta.log.replay import list_log
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import Store, normalize_root
-from codeanatomy.delta.store_policy import StorePolicy, is_local, local_path, register_policy
+from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.small_rows import append_small, refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 from codeanatomy.lake.lease import Lease, acquire, read_lease
@@ -183,12 +182,9 @@ def milliseconds_since(began: float) -> int:
 def newest_versions(root: str) -> dict[str, int]:
     """Return the newest version of each existing table."""
     names = [table.name for table in catalog.TABLES]
-    if not is_local(root):
-        newest = {name: newest_version_or_none(root, name) for name in names}
-        return {name: version for name, version in newest.items() if version is not None}
     # From the names of the log entries: a damaged entry does not matter here.
-    logged = {name: logged_versions(location(local_path(root), name)) for name in names}
-    return {name: versions[-1] for name, versions in logged.items() if versions}
+    newest = {name: list_log(location(root, name)).newest for name in names}
+    return {name: version for name, version in newest.items() if version >= 0}
 
 
 def published_snapshot(root: str) -> Snapshot | None:

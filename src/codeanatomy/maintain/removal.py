@@ -1,4 +1,4 @@
-"""Find and delete data files and log entries that no reader needs. Local tables, no JVM.
+"""Find and delete data files and log entries that no reader needs, without a JVM.
 
     removal = removable_files(RetentionGuard("lake"), "cpg_nodes", hours=168)
     removal.files, removal.kept     # files to delete; readers of files that are old enough to be deleted
@@ -19,16 +19,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from codeanatomy.delta.log.folder import StoredFile, folder_of
 from codeanatomy.delta.log.replay import list_log
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.retention import RetentionGuard
-from codeanatomy.maintain.table_state import LOG_FOLDER, TableFile, list_table_files
+from codeanatomy.maintain.table_state import LOG_FOLDER, list_table_files
 
 # A shorter retention may delete files that running readers and writers need.
 SAFE_HOURS = 168.0
@@ -41,7 +43,7 @@ class Removal(Struct, frozen=True):
 
     # The folder that the paths are relative to.
     folder: str
-    files: tuple[TableFile, ...]
+    files: tuple[StoredFile, ...]
     # Number of kept files by reader.
     kept: dict[str, int]
 
@@ -58,10 +60,10 @@ def removable_files(guard: RetentionGuard, name: str, hours: float) -> Removal:
     old = [
         file
         for file in list_table_files(folder)
-        if file.written_ms < cutoff and file.path not in needed.recent
+        if file.modified_ms < cutoff and file.name not in needed.recent
     ]
-    kept = Counter(needed.files[file.path] for file in old if file.path in needed.files)
-    return Removal(folder, tuple(file for file in old if file.path not in needed.files), dict(kept))
+    kept = Counter(needed.files[file.name] for file in old if file.name in needed.files)
+    return Removal(folder, tuple(file for file in old if file.name not in needed.files), dict(kept))
 
 
 def removable_entries(guard: RetentionGuard, name: str, hours: float) -> Removal:
@@ -73,30 +75,33 @@ def removable_entries(guard: RetentionGuard, name: str, hours: float) -> Removal
     return Removal(folder, tuple(_log_files(folder, floor)), {needed.first_by: kept} if kept else {})
 
 
-def _log_files(folder: str, floor: int) -> Iterator[TableFile]:
+def _log_files(folder: str, floor: int) -> Iterator[StoredFile]:
     """Yield the files of a log for versions before `floor`."""
-    for path in sorted(Path(folder, LOG_FOLDER).iterdir()):
-        version = VERSION_PREFIX.match(path.name)
-        if version and int(version[1]) < floor and path.is_file():
-            stat = path.stat()
-            yield TableFile(f"{LOG_FOLDER}/{path.name}", stat.st_size, int(stat.st_mtime * 1000))
+    for file in sorted(folder_of(folder).list_files(LOG_FOLDER), key=lambda file: file.name):
+        version = VERSION_PREFIX.match(file.name)
+        if version and int(version[1]) < floor:
+            yield structs.replace(file, name=f"{LOG_FOLDER}/{file.name}")
 
 
 def remove(removal: Removal) -> None:
-    """Delete the files, and the folders of partitions that become empty."""
-    folders: set[Path] = set()
-    for file in removal.files:
-        path = Path(removal.folder, file.path)
-        try:
-            path.unlink(missing_ok=True)
-            # The checksum that Hadoop writes beside each file.
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        except OSError as error:
-            raise StorageFailure(
-                f"{path} cannot be removed: {error.strerror}",
-                "get write permission for its folder and run the command again",
-            ) from error
-        folders.add(path.parent)
-    for folder in sorted(folders, reverse=True):
-        if folder != Path(removal.folder) and folder.name != LOG_FOLDER and not any(folder.iterdir()):
+    """Delete the files, with the checksums that Hadoop writes beside them, and folders that become empty."""
+    folder = folder_of(removal.folder)
+    paths = [PurePosixPath(file.name) for file in removal.files]
+    try:
+        folder.delete(str(path) for path in paths)
+        if is_local(removal.folder):
+            folder.delete(str(path.with_name(f".{path.name}.crc")) for path in paths)
+            _remove_empty(Path(folder.local_root), {path.parent for path in paths})
+    except OSError as error:
+        raise StorageFailure(
+            f"files of {removal.folder} cannot be removed: {error.strerror}: {error.filename}",
+            "get write permission for its folder and run the command again",
+        ) from error
+
+
+def _remove_empty(root: Path, folders: Iterable[PurePosixPath]) -> None:
+    """Remove the folders of partitions that are empty."""
+    for each in sorted(folders, reverse=True):
+        folder = root / each
+        if folder != root and folder.name != LOG_FOLDER and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

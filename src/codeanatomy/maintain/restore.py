@@ -35,7 +35,6 @@ from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.light import newest_version, newest_version_or_none, table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.readable import have_same_content, require_readable
-from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import UsageError, VersionGone
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import TABLE as LEASE
@@ -250,7 +249,7 @@ def _parse_version(root: str, table: Table, to: str, *, is_pinned: bool) -> int:
     # As with runs, all commits of that second are included.
     moment = parse_time(to).replace(microsecond=0) + timedelta(seconds=1)
     newest_version(root, table.name)
-    folder = location(local_path(root), table.name)
+    folder = location(root, table.name)
     version = version_at(folder, moment)
     if commit_time(folder, version) > moment:
         raise UsageError(

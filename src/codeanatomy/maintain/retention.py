@@ -33,7 +33,6 @@ from codeanatomy.delta.log.replay import (
     replay_log,
 )
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import StillNeeded
 from codeanatomy.lake.cursors import Cursors, read_cursors
 from codeanatomy.lake.lease import LeaseRow, read_lease
@@ -65,10 +64,10 @@ class VersionReader(Struct, frozen=True):
 
 
 class RetentionGuard:
-    """The readers of a local lake at a point in time; the manifest is read once."""
+    """The readers of a lake at a point in time; the manifest is read once."""
 
     def __init__(self, root: str, now: datetime | None = None) -> None:
-        self.root = local_path(root)
+        self.root = root
         self.now = now or datetime.now(UTC)
         self._retained: dict[tuple[str, float], RetainedFiles] = {}
 

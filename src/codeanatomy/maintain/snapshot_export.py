@@ -30,7 +30,7 @@ from codeanatomy.atomic_output import atomic_folder
 from codeanatomy.catalog.spec import MB
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.readable import require_readable
-from codeanatomy.delta.store_policy import local_path
+from codeanatomy.delta.store_policy import is_local, path_of
 from codeanatomy.delta.write.small_rows import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, UsageError
 from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors, read_cursors
@@ -122,7 +122,7 @@ def export_snapshot(
 ) -> CopyReport:
     """Copy a published state, of all repositories or of one, into a new or empty folder."""
     began = time.monotonic()
-    lake = Snapshot.open(local_path(root), as_of)
+    lake = Snapshot.open(root, as_of)
     rows = lake.select_repositories(repo_id)
     _refuse_target(lake.root, target)
     # Tables that left the catalogue are ignored.
@@ -254,7 +254,7 @@ def _explain_missing_file(root: str, name: str, version: int) -> Iterator[None]:
 
 def _refuse_target(root: str, target: Path) -> None:
     refuse_unwritable(str(target))
-    if target.resolve().is_relative_to(Path(root).resolve()):
+    if is_local(root) and target.resolve().is_relative_to(Path(path_of(root)).resolve()):
         raise UsageError(f"{target} is inside the lake", "give a folder outside of it with --to")
 
 

@@ -31,6 +31,7 @@ from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.layout import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import Add
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import LoggedFile
@@ -83,15 +84,15 @@ class _CopySource(Struct, frozen=True):
         return pa.schema(Schema.from_json(self.metadata["schemaString"]).to_arrow())
 
     def path(self, file: LoggedFile) -> Path:
-        """Return the path of a file; refuse one outside of the table's folder."""
-        folder = Path(self.place).resolve()
-        path = Path(folder, file.path)
-        if not path.resolve().is_relative_to(folder):
+        """Return the path of a file on this machine; refuse one outside of the table's folder."""
+        folder = folder_of(self.place)
+        root = Path(folder.local_root).resolve()
+        if not Path(root, file.path).resolve().is_relative_to(root):
             raise StorageFailure(
                 f"the log of {self.table.name} names {file.path}, which is not in its folder",
                 "check where the table comes from; such a file is not copied",
             )
-        return path
+        return Path(folder.local_path(file.path))
 
     def batches(self, file: LoggedFile) -> Iterator[pa.RecordBatch]:
         """Yield the selected rows of a file, with its partition columns."""

@@ -11,7 +11,6 @@ Tests: `tests/unit/maintain/test_table_state.py`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -20,6 +19,7 @@ from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
+from codeanatomy.delta.log.folder import StoredFile, folder_of
 from codeanatomy.delta.log.replay import Add, list_log, replay_log
 
 LOG_FOLDER = "_delta_log"
@@ -84,17 +84,8 @@ class TableState(Struct, frozen=True):
         return sum(part.bytes for part in self.parts)
 
 
-class TableFile(Struct, frozen=True):
-    """A file in the folder of a table."""
-
-    # Relative to that folder.
-    path: str
-    size_bytes: int
-    written_ms: int
-
-
 def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) -> TableState | None:
-    """Read the state of the table at a local path; None if there is no table.
+    """Read the state of the table at a path or URI; None if there is no table.
 
     `ordered` has the time of the last sort or Z-order by partition, in milliseconds since the epoch.
     """
@@ -109,13 +100,13 @@ def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) 
         for add in state.adds.values()
         for path in referenced_paths(location, add.path, add.deletion_vector)
     }
-    dead = [file for file in list_table_files(location) if file.path not in current]
+    dead = [file for file in list_table_files(location) if file.name not in current]
     return TableState(
         table=table.name,
         version=version,
         parts=_partition_states(table, state.adds.values(), ordered),
         log_entries=len(entries),
-        log_bytes=sum(map(_size, Path(location, LOG_FOLDER).iterdir())),
+        log_bytes=sum(file.size_bytes for file in folder_of(location).list_files(LOG_FOLDER)),
         since_checkpoint=version - listing.checkpoint_before(version),
         first_entry=entries[0],
         dead_files=len(dead),
@@ -148,24 +139,17 @@ def _relative_paths(location: str, path: Path) -> Iterator[str]:
             yield str(path.relative_to(folder))
 
 
-def list_table_files(location: str) -> Iterator[TableFile]:
+def list_table_files(location: str) -> Iterator[StoredFile]:
     """List the data files in a table's folder, whether a version reads them or not.
 
     Other names that start with `_` or `.` are not data files, by Delta's rule.
     """
-    for folder, folders, names in os.walk(location):
-        folders[:] = [
-            name for name in folders if not name.startswith(("_", ".")) or name == CHANGE_DATA_FOLDER
-        ]
-        for name in names:
-            path = Path(folder, name)
-            if name.startswith(("_", ".")) or path.is_symlink():
-                continue
-            try:
-                stat = path.stat()
-            except FileNotFoundError:
-                continue
-            yield TableFile(str(path.relative_to(location)), stat.st_size, int(stat.st_mtime * 1000))
+    for file in folder_of(location).list_tree():
+        *folders, name = file.name.split("/")
+        if folders[:1] == [CHANGE_DATA_FOLDER]:
+            folders = folders[1:]
+        if not any(part.startswith(("_", ".")) for part in (*folders, name)):
+            yield file
 
 
 def _partition_states(
@@ -204,11 +188,3 @@ def partition_folder(values: Iterable[tuple[str, str | None]]) -> str:
 
 def _rows(add: Add) -> int:
     return int(json.decode(add.stats).get("numRecords", 0)) if add.stats else 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        # Another process has just replaced a checkpoint.
-        return 0

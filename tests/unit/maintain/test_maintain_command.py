@@ -77,8 +77,6 @@ def test_unknown_tables_and_lakes(run: RunCommand, lake: Path, tmp_path: Path) -
     code, _, err = run("maintain", "--lake", str(tmp_path / "none"))
     assert code == 6
     assert "has no tables" in err
-    code, _, err = run("maintain", "--lake", "s3a://bucket/lake")
-    assert code == 2
 
 
 def test_properties_that_differ_are_shown(run: RunCommand, lake: Path) -> None:

@@ -187,7 +187,7 @@ def test_without_a_manifest_nothing_is_removed(lake: Lake) -> None:
 def test_checksums_go_with_their_files(lake: Lake) -> None:
     files = removable_files(RetentionGuard(lake.tables.root, LATER), NAME, 168).files
     for file in files:
-        path = Path(lake.location, file.path)
+        path = Path(lake.location, file.name)
         path.with_name(f".{path.name}.crc").write_bytes(b"crc")
     Path(lake.location, "_delta_log", f".{0:020}.json.crc").write_bytes(b"crc")
     assert vacuumed(lake, hours=168) == {}
@@ -211,7 +211,7 @@ def test_entries_go_up_to_the_checkpoint_that_all_readers_can_start_from(lake: L
     remove(removal)
     # There is a checkpoint at version 10.
     assert logged_versions(lake.location) == [10, 11]
-    assert {Path(file.path).name[:20] for file in removal.files} == {f"{n:020}" for n in range(10)}
+    assert {Path(file.name).name[:20] for file in removal.files} == {f"{n:020}" for n in range(10)}
     lake.light(11)
     lake.light(10)
 

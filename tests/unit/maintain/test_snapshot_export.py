@@ -321,8 +321,6 @@ def test_a_lake_of_which_files_are_gone(lake: ThreeRuns, tmp_path: Path) -> None
         export_snapshot(str(lake.root), target, as_of="2099")
     with pytest.raises(TableMissing):
         export_snapshot(str(tmp_path / "nowhere"), target)
-    with pytest.raises(UsageError, match="is remote"):
-        export_snapshot("s3://bucket/lake", target)
     expect_nothing(target)
 
 

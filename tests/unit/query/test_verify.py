@@ -22,7 +22,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.cli import main as cli
 from codeanatomy.delta.log.deletion_vectors import write_vectors
 from codeanatomy.delta.read.light import light_files
-from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError
+from codeanatomy.errors import StorageFailure, TableMissing, UnknownName
 from codeanatomy.node_ids import edge_id
 from codeanatomy.query.checks.key_rules import key_rules
 from codeanatomy.query.checks.verify import Finding, Verification, verify
@@ -570,8 +570,6 @@ def test_unknown_and_missing_things_are_errors_of_ours(lake: Path, tmp_path: Pat
         verify(str(lake), "tinny")
     with pytest.raises(TableMissing):
         verify(str(tmp_path / "nowhere"))
-    with pytest.raises(UsageError, match="remote"):
-        verify("s3://bucket/lake")
     next((lake / "graph" / NODES / "node_kind=CALLSITE").iterdir()).unlink()
     with pytest.raises(StorageFailure, match=r"node_kind=CALLSITE/.* is missing"):
         verify(str(lake))

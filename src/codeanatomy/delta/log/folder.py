@@ -15,9 +15,11 @@ Tests: `tests/unit/delta/test_folder.py`, `tests/system/test_object_store.py`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Protocol
 from uuid import uuid4
 
@@ -45,6 +47,9 @@ class Folder(Protocol):
     def list_files(self, below: str) -> list[StoredFile]:
         """List the files in a folder below, not those in its own folders; none if it does not exist."""
 
+    def list_tree(self) -> Iterator[StoredFile]:
+        """List all files of the folder and of the folders below; no links."""
+
     def read(self, path: str) -> bytes:
         """Read a file. Raise FileNotFoundError if there is none."""
 
@@ -62,6 +67,10 @@ class Folder(Protocol):
 
     def local_paths(self, paths: Sequence[str]) -> list[str]:
         """Return the paths of this machine for several files."""
+
+    @property
+    def local_root(self) -> str:
+        """Return the folder of this machine that contains all local paths."""
 
     @property
     def new_files(self) -> str:
@@ -90,11 +99,13 @@ class NewFiles(Struct, frozen=True):
 NO_FILES = NewFiles("")
 
 
-@cache
 def folder_of(location: str) -> Folder:
     """Return the folder of a table, given its path or URI."""
-    if is_local(location):
-        return LocalFolder(path_of(location))
+    return LocalFolder(path_of(location)) if is_local(location) else _remote_folder(location)
+
+
+@cache
+def _remote_folder(location: str) -> Folder:
     # Imported here: most lakes are local.
     from codeanatomy.delta.log.remote_folder import RemoteFolder
 
@@ -105,7 +116,8 @@ class LocalFolder:
     """A folder of this machine."""
 
     def __init__(self, location: str) -> None:
-        self.location = location
+        # The folder of the process may change.
+        self.location = str(Path(location).absolute())
 
     def list_files(self, below: str) -> list[StoredFile]:
         """List files by the system's directory listing."""
@@ -116,6 +128,18 @@ class LocalFolder:
             # A path with a null byte is no path.
             return []
         return [StoredFile(name, info.st_size, info.st_mtime_ns // 1_000_000) for name, info in listed]
+
+    def list_tree(self) -> Iterator[StoredFile]:
+        """Walk through the folders."""
+        for folder, _, names in os.walk(self.location):
+            for name in names:
+                path = Path(folder, name)
+                # Files may be deleted meanwhile.
+                with suppress(FileNotFoundError):
+                    info = path.lstat()
+                    if S_ISREG(info.st_mode):
+                        relative = str(path.relative_to(self.location))
+                        yield StoredFile(relative, info.st_size, info.st_mtime_ns // 1_000_000)
 
     def read(self, path: str) -> bytes:
         """Read a file."""
@@ -158,6 +182,11 @@ class LocalFolder:
     def local_paths(self, paths: Sequence[str]) -> list[str]:
         """Return the files themselves."""
         return [f"{self.location}/{path}" for path in paths]
+
+    @property
+    def local_root(self) -> str:
+        """Return the folder itself."""
+        return self.location
 
     @property
     def new_files(self) -> str:

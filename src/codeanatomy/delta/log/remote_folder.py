@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -70,6 +70,14 @@ class RemoteFolder:
             )
             for each in listed
         ]
+
+    def list_tree(self) -> Iterator[StoredFile]:
+        """List all objects below the folder."""
+        with storage_errors(self.location):
+            for batch in self._store.list():
+                for each in batch:
+                    modified = _milliseconds(each["last_modified"])
+                    yield StoredFile(each["path"], each["size"], modified, each["e_tag"] or "")
 
     def read(self, path: str) -> bytes:
         """Get an object."""
@@ -163,6 +171,11 @@ class RemoteFolder:
             if path not in kept:
                 path.unlink(missing_ok=True)
                 total -= size
+
+    @property
+    def local_root(self) -> str:
+        """Return the cache of this folder."""
+        return str(self._cache)
 
     @property
     def new_files(self) -> str:

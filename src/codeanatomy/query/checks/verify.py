@@ -28,11 +28,11 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.graph import TABLES as GRAPH_TABLES
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.duck import open_database, select_rows, sql_literal, sql_path_list
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store_policy import local_path
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
@@ -116,7 +116,6 @@ class Verification(Struct, frozen=True):
 class _CheckedLake(Struct, frozen=True):
     """The tables at their pinned versions, and the repositories that have a graph."""
 
-    # Local path.
     root: str
     lake: Snapshot
     repositories: dict[str, RunManifest]
@@ -125,12 +124,11 @@ class _CheckedLake(Struct, frozen=True):
 def verify(root: str, repo_id: str | None = None, limit: int = 20, as_of: str | None = None) -> Verification:
     """Check the graph of each repository, or of one. Return at most `limit` findings per rule."""
     began = time.monotonic()
-    path = local_path(root)
     lake = Snapshot.open(root, as_of)
     repositories, unbuilt = _with_graph(lake, repo_id)
     checked = [name for name in CHECKED if name in VIEWS.values() or lake.has(name)]
     with _database() as database:
-        _create_views(database, _CheckedLake(path, lake, repositories))
+        _create_views(database, _CheckedLake(root, lake, repositories))
         broken = {name: _check_rule(database, name, sql, limit) for name, sql in RULES.items()}
         rows = dict.fromkeys(checked, 0) | _checked_rows(database)
     return Verification(
@@ -190,13 +188,13 @@ def _create_counts(
     database: duckdb.DuckDBPyConnection, subject: _CheckedLake, files: Mapping[str, Sequence[LoggedFile]]
 ) -> None:
     """Create tables of row counts by data file, table and repository: actual, logged, and in the manifest."""
-    listed = [_data_file_row(subject.root, name, file) for name, logged in files.items() for file in logged]
-    missing = [row["file"] for row in listed if not Path(row["place"]).is_file()]
+    missing = [each for name, logged in files.items() for each in _missing_files(subject.root, name, logged)]
     if missing:
         more = f" and {len(missing) - 1:,} other data files" if len(missing) > 1 else ""
         raise StorageFailure(
             f"data file {missing[0]}{more} is missing", "build the repository again, or check a newer run"
         )
+    listed = [row for name, logged in files.items() for row in _data_file_rows(subject.root, name, logged)]
     database.register("listed", pa.Table.from_pylist(listed, DATA_FILES))
     places = sql_path_list(row["place"] for row in listed)
     database.execute(
@@ -216,18 +214,26 @@ def _create_counts(
     database.register("recorded", pa.Table.from_pylist(recorded, RECORDED))
 
 
-def _data_file_row(root: str, name: str, file: LoggedFile) -> dict[str, Any]:
-    column = next(iter(file.partition), None)
-    return {
-        "table_name": name,
-        "file": f"{catalog.table(name).path}/{file.path}",
-        "place": f"{location(root, name)}/{file.path}",
-        "column_name": column,
-        "value": column and file.partition[column],
-        "folder": column and Path(file.path).parts[0],
-        "logged": file.rows,
-        "removed": file.vector.cardinality if file.vector else 0,
-    }
+def _missing_files(root: str, name: str, files: Sequence[LoggedFile]) -> list[str]:
+    """Return the data files of a table that do not exist, relative to the lake."""
+    present = {file.name for file in folder_of(location(root, name)).list_tree()} if files else set()
+    return [f"{catalog.table(name).path}/{file.path}" for file in files if file.path not in present]
+
+
+def _data_file_rows(root: str, name: str, files: Sequence[LoggedFile]) -> Iterator[dict[str, Any]]:
+    places = folder_of(location(root, name)).local_paths([file.path for file in files])
+    for file, place in zip(files, places, strict=True):
+        column = next(iter(file.partition), None)
+        yield {
+            "table_name": name,
+            "file": f"{catalog.table(name).path}/{file.path}",
+            "place": place,
+            "column_name": column,
+            "value": column and file.partition[column],
+            "folder": column and Path(file.path).parts[0],
+            "logged": file.rows,
+            "removed": file.deleted_rows,
+        }
 
 
 def _count_sql(subject: _CheckedLake, name: str, files: Sequence[LoggedFile]) -> str:

@@ -25,6 +25,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.delta.log.deletion_vectors import encode_bits, read_vector
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.duck import ROW_NUMBER, rows_at, select_rows, sql_literal
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.open_table import location
@@ -202,7 +203,8 @@ def _side_sql(
 
 def _rows_at_sql(root: str, name: str, file: LoggedFile, positions: BitMap64) -> str:
     """Return SQL for the rows of a data file at given positions, in the catalogue's columns."""
-    rows = rows_at([f"{location(root, name)}/{file.path}"], encode_bits(positions))
+    path = folder_of(location(root, name)).local_path(file.path)
+    rows = rows_at([path], encode_bits(positions))
     constants = "".join(f", {sql_literal(value)} AS {key}" for key, value in file.partition.items())
     stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(map(sql_literal, (ROW_NUMBER, *file.partition)))}))"
     names = ", ".join(f'"{each}"' for each in catalog.table(name).column_names)

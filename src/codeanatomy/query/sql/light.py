@@ -27,8 +27,10 @@ from functools import lru_cache
 
 import duckdb
 
+from codeanatomy import catalog
+from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.duck import GB, PATTERN, connect, spill_folder, sql_literal, translate_errors
-from codeanatomy.delta.store_policy import local_path
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import StorageFailure
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Row
@@ -54,7 +56,7 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
     """Run a statement and return its first rows."""
     check_limits(limit, seconds)
     checked = check(text)
-    connection = guarded(local_path(reader.snapshot.root), os.getpid()).cursor()
+    connection = guarded(reader.snapshot.root, os.getpid()).cursor()
     ends = time.monotonic() + seconds
     try:
         with _refusals(checked, seconds):
@@ -68,10 +70,11 @@ def run_sql(reader: LightReader, text: str, *, limit: int, seconds: float) -> Sq
 
 @lru_cache(maxsize=4)
 def guarded(root: str, process: int) -> duckdb.DuckDBPyConnection:
-    """Return the database of a process that can read the files below a folder, and nothing else."""
+    """Return the database of a process that can read the files of a lake, and nothing else."""
     database = connect(spill_folder(process), memory=MEMORY, disk=DISK, extensions=False)
+    local = [folder_of(location(root, table.name)).local_root for table in catalog.TABLES]
     # Paths are given to it as patterns that match themselves.
-    folders = (root, PATTERN.sub(r"[\g<0>]", root))
+    folders = [*local, *(PATTERN.sub(r"[\g<0>]", folder) for folder in local)]
     database.execute(macros())
     database.execute(f"SET allowed_directories = [{', '.join(map(sql_literal, folders))}]")
     database.execute("SET enable_external_access = false")
