@@ -35,7 +35,6 @@ from codeanatomy.cli.printing import (
     print_rows,
     row_count,
 )
-from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.answers import DEFAULT_LIMIT
 
@@ -76,9 +75,9 @@ MAX_VALUE_CHARS = 24
 @click.option(
     "--engine",
     type=click.Choice(("auto", "local", "spark")),
-    default="auto",
+    default="local",
     show_default=True,
-    help="auto: DuckDB in this process if the lake is a local folder, else a Spark session.",
+    help="local: DuckDB in this process; spark: a Spark session.",
 )
 @answer_format_option
 @click.pass_obj
@@ -93,7 +92,7 @@ def changes(
     allow_out_of_range: bool,
     limit: int,
     offset: int,
-    engine: Literal["auto", "local", "spark"],
+    engine: Literal["local", "spark"],
     form: AnswerFormat | None,
 ) -> str | None:
     """List the rows of tables that were inserted, removed or changed between two runs.
@@ -104,7 +103,7 @@ def changes(
     from codeanatomy.query.diff.table_changes import ChangeCounts, change_counts, table_changes
 
     chosen = effective_format(form)
-    in_spark = engine == "spark" or (engine == "auto" and not is_local(lake))
+    in_spark = engine == "spark"
     window: dict[str, Any] = {"repo_id": repo_id, "allow_out_of_range": allow_out_of_range}
     page: dict[str, Any] = {"every_commit": all_commits, "limit": limit, "offset": offset}
     result: ChangeCounts | TableChanges

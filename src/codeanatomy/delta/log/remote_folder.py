@@ -20,6 +20,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,14 +157,15 @@ class RemoteFolder:
             return
         self._unmeasured = 0
         kept, files = set(keep), []
-        for path in self._cache.parent.rglob("*"):
-            try:
-                info = path.stat()
-            except FileNotFoundError:
-                continue
+        for folder, _, names in os.walk(self._cache.parent):
             # New files are in `new` until they are uploaded.
-            if path.is_file() and "new" not in path.relative_to(self._cache.parent).parts[1:2]:
-                files.append((info.st_mtime, info.st_size, path))
+            if Path(folder).relative_to(self._cache.parent).parts[1:2] == ("new",):
+                continue
+            for path in (Path(folder, name) for name in names):
+                # Another process may have deleted it.
+                with suppress(FileNotFoundError):
+                    info = path.stat()
+                    files.append((info.st_mtime, info.st_size, path))
         total = sum(size for _, size, _ in files)
         for _, size, path in sorted(files):
             if total <= CACHE_BYTES:
