@@ -84,6 +84,25 @@ def test_a_lake_has_the_rows_of_a_local_one(minio: Minio, sources: Path, flags: 
     assert there["rows"] == here["rows"]
 
 
+def edit(sources: Path) -> None:
+    path = sources / "shop" / "shop" / "edited.py"
+    path.write_text("from shop.money import TAX\n\n\ndef doubled() -> float:\n    return 2 * TAX\n")
+
+
+@pytest.mark.parametrize("flags", [(), BY_SPARK], ids=["local", "spark"])
+def test_a_refreshed_lake_has_the_rows_of_a_clean_local_one(
+    minio: Minio, sources: Path, flags: tuple[str, ...]
+) -> None:
+    if flags and not has_connector(cache_folder() / "jars", "s3"):
+        pytest.skip("Spark needs the jars for S3: codeanatomy setup --with s3")
+    remote = f"s3a://lakes/refreshed-{'spark' if flags else 'local'}"
+    built(sources, remote, *minio.flags, *flags)
+    edit(sources)
+    built(sources, remote, *minio.flags, *flags)
+    built(sources, "clean")
+    has_same_rows(minio, remote, sources / "clean")
+
+
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
