@@ -74,7 +74,7 @@ MAX_VALUE_CHARS = 24
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Rows to skip.")
 @click.option(
     "--engine",
-    type=click.Choice(("auto", "local", "spark")),
+    type=click.Choice(("local", "spark")),
     default="local",
     show_default=True,
     help="local: DuckDB in this process; spark: a Spark session.",
