@@ -17,6 +17,7 @@ from codeanatomy.delta import store_policy
 from codeanatomy.delta.object_store import explain, object_store, storage_errors
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import ConfigError, StorageFailure, UsageError
+from codeanatomy.spark import jars
 
 SECRET = "w0rd-that-nobody-may-see"
 S3 = {
@@ -32,6 +33,7 @@ S3 = {
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a test says of a lake is forgotten after it; requests are not repeated for long."""
     monkeypatch.setattr(store_policy, "_POLICIES", {})
+    monkeypatch.setattr(jars, "_IN_USE", set())
     monkeypatch.setattr(module, "RETRY", {**module.RETRY, "max_retries": 2})
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)

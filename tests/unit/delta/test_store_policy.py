@@ -29,6 +29,7 @@ from codeanatomy.delta.store_policy import (
 from codeanatomy.delta.write import restore
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, RemotePathRefused, StorageMismatch
+from codeanatomy.spark import jars
 from codeanatomy.spark.session import session_settings
 
 SECRET = "w0rd-that-nobody-may-see"
@@ -48,6 +49,7 @@ S3 = {
 def nothing_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test says of a lake is forgotten after it."""
     monkeypatch.setattr(policy, "_POLICIES", {})
+    monkeypatch.setattr(jars, "_IN_USE", set())
 
 
 def test_a_policy_has_what_the_session_gets() -> None:

@@ -19,6 +19,7 @@ from codeanatomy.delta import store_policy
 from codeanatomy.errors import RemotePathRefused
 from codeanatomy.lake import store_checks
 from codeanatomy.lake.store_checks import ACCESS, USE, StoreCheck, examine_store
+from codeanatomy.spark import jars
 from codeanatomy.spark.jars import CONNECTORS
 
 LOCAL = ("folder", *USE)
@@ -29,6 +30,7 @@ REMOTE = ("jars", *ACCESS, *USE)
 def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a test says of a lake is forgotten after it; the cache has no jars."""
     monkeypatch.setattr(store_policy, "_POLICIES", {})
+    monkeypatch.setattr(jars, "_IN_USE", set())
     monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path / "cache"))
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
