@@ -5,7 +5,8 @@
     done  = append(store, "cpg_nodes", rows, Commit(run_id="r1"))
 
 Functions that need Spark take a `Store` as their first argument; those that do not take a `LakeTables`. There
-is no global session.
+is no global session. A store refuses sessions whose internals were not tested (`spark.versions`), except for
+reads with the public interface (`query.engines.public_store`).
 
 Tests: `tests/spark/test_commit.py`, `tests/spark/test_scan.py`.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,7 @@ from codeanatomy.delta.log.jvm_log import DeltaLog
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import RemotePathRefused, UsageError
 from codeanatomy.spark.session import require_delta
+from codeanatomy.spark.versions import require_internals
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
@@ -56,6 +59,8 @@ class LakeTables:
 class Store(LakeTables):
     """The context of a read or write with Spark."""
 
+    # False: only the public interface of Spark and Delta is used.
+    uses_internals: ClassVar[bool] = True
     spark: SparkSession
 
     def __init__(
@@ -67,6 +72,8 @@ class Store(LakeTables):
         require_local_paths: bool = False,
     ) -> None:
         require_delta(spark)
+        if self.uses_internals:
+            require_internals(spark)
         object.__setattr__(self, "spark", spark)
         super().__init__(root, tables, record, require_local_paths)
 

@@ -186,8 +186,8 @@ class Lake(Verbs[Answer]):
     ) -> Lake | SparkLake:
         """Open the newest published run, or with `as_of` a run id or the newest run at that time.
 
-        With `spark` the verbs return DataFrames of that session. `record` receives the notes of each query;
-        it is not used with a session.
+        With `spark`, a classic session or one of Spark Connect, the verbs return DataFrames of that session.
+        `record` receives the notes of each query; it is not used with a session.
         """
         root = str(root)
         if spark is None:

@@ -8,6 +8,7 @@
     plan_columns    table columns that a plan filters by and joins by
     plans           plans of a frame as reproducible text
     session         start, check, clone and stop sessions
+    versions        refuse sessions whose internals were not tested
 
 No module here knows the tables of a lake.
 """

@@ -75,8 +75,10 @@ def scan(
     opened = open_table(store, name, pin)
     info, index = opened.info, opened.index
     kept = index.files if predicate is None else index.candidates(predicate)
-    # No list if all files are read; for a long list Delta takes longer than for pruning them itself.
-    is_pruned = files is None and len(kept) < index.total and len(kept) <= FEW_FILES
+    # No list if all files are read; for a long list Delta takes longer than for pruning them itself. And the
+    # public interface of Delta takes no list.
+    is_few = len(kept) < index.total and len(kept) <= FEW_FILES
+    is_pruned = files is None and is_few and store.uses_internals
     selected = [file.logged_path for file in kept] if is_pruned else files
     projection = plan_projection(table, stored_schema(info))
     source = (

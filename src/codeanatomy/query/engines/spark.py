@@ -4,17 +4,17 @@
     reader.frame(Query("SELECT * FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))    # not run yet
     reader.rows(query)                                                                      # collected
 
-The session only has to support Delta. Nothing is set or stopped in it, and only the public API of Spark SQL
-is called here. The session gets temporary views: one for each table that was used, and one for each slice
-of a table whose other files need not be opened (`delta.read.scan`). Their names begin with
-`codeanatomy_` and a number that no other reader has. A DataFrame may be analysed again whenever it is run,
-so they stay until `close`.
+The session only has to support Delta; it may be one of Spark Connect (`query.engines.public_store`). Nothing
+is set or stopped in it, and only the public API of Spark SQL is called here. The session gets temporary
+views: one for each table that was used, and one for each slice of a table whose other files need not be
+opened (`delta.read.scan`). Their names begin with `codeanatomy_` and a number that no other reader has. A
+DataFrame may be analysed again whenever it is run, so they stay until `close`.
 
 Engines differ where SQL leaves it to them: Spark puts nulls first and DuckDB last, so the order is explicit.
 With Delta's parser in the session, Spark 4.2 binds no argument to a `?` (delta-io/delta, issue 7640); and it
 replaces `${...}` in a statement by settings and variables of the environment, even inside of a literal. So a
 text of other than plain characters, and whatever a user typed, becomes the hexadecimal digits of its bytes:
-these have only one meaning. Tests: `tests/spark/test_spark_lake.py`.
+these have only one meaning. Tests: `tests/spark/test_spark_lake.py`, `tests/spark/test_connect.py`.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from codeanatomy.delta.log.entries import TableVersion
 from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.read.predicate import SPARK, Predicate, spark_bytes
 from codeanatomy.delta.read.scan import can_read_parquet, read_parquet_files, scan
-from codeanatomy.delta.store import Store
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
 from codeanatomy.query.answers import COLUMNS
+from codeanatomy.query.engines.public_store import open_store
 from codeanatomy.query.engines.statements import InlineRows, Query, Relation, Row
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 
@@ -57,7 +57,7 @@ class SparkReader:
     def __init__(self, snapshot: Snapshot, spark: SparkSession) -> None:
         self.snapshot = snapshot
         self.spark = spark
-        self._store = Store(spark, snapshot.root)
+        self.store = open_store(snapshot, spark)
         self._prefix = f"codeanatomy_{uuid4().hex[:12]}"
         # Number of relations in memory that were passed as temporary views.
         self._held = 0
@@ -78,7 +78,7 @@ class SparkReader:
         return self._tables[name]
 
     def _scanned(self, name: str, predicate: Predicate | None = None) -> DataFrame:
-        rows = scan(self._store, name, self.snapshot.pin(name).version, where=predicate).rows
+        rows = scan(self.store, name, self.snapshot.pin(name).version, where=predicate).rows
         derived = catalog.table(name).derived
         return rows.selectExpr("*", *(each.sql for each in derived)) if derived else rows
 
@@ -91,7 +91,7 @@ class SparkReader:
         if not predicate.columns or not self.snapshot.has(name):
             return False
         if name not in self._opened:
-            self._opened[name] = open_table(self._store, name, self.snapshot.pin(name).version)
+            self._opened[name] = open_table(self.store, name, self.snapshot.pin(name).version)
         opened = self._opened[name]
         kept = opened.index.candidates(predicate)
         return len(kept) < opened.index.total and can_read_parquet(opened.info, kept)

@@ -10,9 +10,10 @@
 
 All of them read one published run, whatever is built meanwhile. A DataFrame is not run before its rows are
 needed, and it has all of them unless a limit is given; but a verb first resolves its names, in a few small
-jobs. The settings of the session are not changed: see `query.engines.spark`.
+jobs. The settings of the session are not changed: see `query.engines.spark`. With Spark Connect all of them
+work except `ibis`, which needs a second session beside the first.
 
-Tests: `tests/spark/test_spark_lake.py`, `tests/spark/test_changes.py`.
+Tests: `tests/spark/test_spark_lake.py`, `tests/spark/test_changes.py`, `tests/spark/test_connect.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from sqlglot.optimizer.scope import traverse_scope
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, view
-from codeanatomy.delta.store import Store
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.ask import resolve_request
@@ -47,6 +47,7 @@ from codeanatomy.query.sql.allowed import DIALECT, own_function
 from codeanatomy.query.sql.check import Checked, check, written
 from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.spark.jvm import cause_of
+from codeanatomy.spark.versions import is_connect
 from codeanatomy.sql_functions import FUNCTIONS, register_functions
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class SparkLake(Verbs[DataFrame]):
         self.snapshot = snapshot
         self.spark = spark
         self.reader = SparkReader(snapshot, spark)
-        self._store = Store(spark, snapshot.root)
+        self._store = self.reader.store
         self._views: dict[str, DataFrame] = {}
         # Functions that statements have used.
         self._functions: set[str] = set()
@@ -226,6 +227,11 @@ class SparkLake(Verbs[DataFrame]):
         """The views as Ibis tables, in a session beside this one."""
         from codeanatomy.query.engines.ibis import spark_views
 
+        if is_connect(self.spark):
+            raise UsageError(
+                "ibis needs a classic Spark session, and the given one is of Spark Connect",
+                "open the lake without a session: Lake.open(uri).ibis() runs on DuckDB",
+            )
         return spark_views(self)
 
     def _stated(self, checked: Checked) -> str:
