@@ -244,6 +244,10 @@ class StorageFailure(CodeAnatomyError):
     exit_code = EXIT_STORAGE
 
 
+class StoreUnavailable(StorageFailure):
+    """An object store refuses access or does not answer: all reads and writes of it would fail."""
+
+
 class NeedsSpark(CodeAnatomyError):
     """A write needs Spark, but there is no session; nothing was written."""
 

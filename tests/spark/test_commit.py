@@ -23,6 +23,7 @@ from codeanatomy.errors import (
     UsageError,
 )
 from codeanatomy.spark.session import clone_session
+from support.delta_log import delta_log
 from support.item_table import ITEMS, changed, file_id, frame, item
 
 MakeStore = Callable[..., Store]
@@ -193,7 +194,7 @@ def test_settings_of_the_caller_do_not_change_what_is_written(tmp_path: Path, sp
     append(store, "items", frame(callers, item(1), item(2)), Commit("r1"))
     replace_by_owner(store, "items", frame(callers, item(4)), [file_id(0)], Commit("r2"))
     assert numbers(store) == [4]
-    assert store.log("items").snapshot().min_reader_version == 1
+    assert delta_log(store, "items").snapshot().min_reader_version == 1
     wider = changed(columns=(*ITEMS.columns, Column("added", "string", "New.")))
     append(replace(store, tables=(wider,)), "items", frame(callers, item(6)), Commit("r3"))
     assert callers.conf.get("spark.databricks.delta.write.txnAppId") == "mine"

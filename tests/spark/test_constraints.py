@@ -14,6 +14,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import find_violation, rules_for, with_semantic_type
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import ConstraintViolation, SemanticTypeError
+from support.delta_log import delta_log
 from support.item_table import ITEMS, changed, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
@@ -38,7 +39,7 @@ def test_a_broken_row_stops_the_commit_and_is_shown(make_store: MakeStore, spark
     (sample,) = caught.value.samples
     assert sample.startswith("span_ordered: {")
     assert '"bstart":9,"bend":2' in sample
-    assert store.log("items").snapshot().version == 0
+    assert delta_log(store, "items").snapshot().version == 0
 
 
 def test_each_rule_catches_its_row(make_store: MakeStore, spark: SparkSession) -> None:
@@ -118,7 +119,7 @@ def test_values_in_lists_and_structs_are_checked(make_store: MakeStore, spark: S
     (sample,) = caught.value.samples
     assert sample.startswith("marks.line_is_LineNo1: {")
     assert f'"item_id":"{item(6)["item_id"]}"' in sample
-    assert store.log("items").snapshot().version == 0
+    assert delta_log(store, "items").snapshot().version == 0
 
 
 def test_each_rule_of_a_nested_value_catches_its_row(spark: SparkSession) -> None:
@@ -190,5 +191,5 @@ def test_a_refused_commit_does_not_evolve_the_table(make_store: MakeStore, spark
     asking = make_store(with_policy(enable_features=("change_data_feed",)))
     with pytest.raises(ConstraintViolation):
         append(asking, "items", frame(spark, item(2, bstart=9, bend=2)), Commit("r2"))
-    found = asking.log("items").snapshot()
+    found = delta_log(asking, "items").snapshot()
     assert (found.version, found.min_writer_version) == (0, 2)

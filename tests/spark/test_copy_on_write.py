@@ -26,6 +26,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import build
 from support import light_builds, two_repositories
+from support.delta_log import delta_log
 from support.owner_tables import NODES, Lake, changed, featured, filled, nodes_of, owner
 
 FEATURES: list[tuple[FeatureName, ...]] = [
@@ -76,9 +77,9 @@ def test_spark_creates_tables_with_the_same_features(
     table = featured(NODES, *features)
     spark_store = make_store(table)
     append(spark_store, NODES.name, spark_store.spark.createDataFrame([], spark_schema(table)), Commit("r1"))
-    theirs = spark_store.log(NODES.name).snapshot()
+    theirs = delta_log(spark_store, NODES.name).snapshot()
     lake = filled(Lake(LakeTables(str(tmp_path / "ours"), (table,)), table, "owner_file_id"), files=1)
-    ours = Store(spark_store.spark, str(tmp_path / "ours"), (table,)).log(NODES.name).snapshot()
+    ours = delta_log(Store(spark_store.spark, str(tmp_path / "ours"), (table,)), NODES.name).snapshot()
     assert ours.location == lake.location
     assert (ours.min_reader_version, ours.min_writer_version) == (
         theirs.min_reader_version,
@@ -97,13 +98,13 @@ def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     assert lake.vectors()
     drop_vectors(table, lake.location, Commit("dropping"))
     lake.history.append(lake.history[-1])
-    info = store.log(NODES.name).snapshot()
+    info = delta_log(store, NODES.name).snapshot()
     assert (info.min_reader_version, info.min_writer_version, info.reader_features) == (1, 4, ())
     lake.swap(*nodes_of(8, 1), owners=[owner(8)])
     assert not lake.vectors()
     enable_vectors(table, lake.location, Commit("enabling"))
     lake.history.append(lake.history[-1])
-    assert store.log(NODES.name).snapshot().reader_features == (VECTORS_NAME,)
+    assert delta_log(store, NODES.name).snapshot().reader_features == (VECTORS_NAME,)
     lake.swap(owners=[owner(9)])
     assert lake.vectors()
     for version in range(6):

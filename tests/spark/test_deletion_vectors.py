@@ -17,6 +17,7 @@ from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import StorageFailure
+from support.delta_log import delta_log
 from support.owner_tables import LINES, NODES, Lake, counted, filled, key_columns, lines_of, nodes_of, owner
 
 
@@ -78,7 +79,7 @@ def test_rows_without_an_owner(store: Store, nodes: Lake) -> None:
 
 def test_the_protocol_is_that_of_the_first_version(store: Store, nodes: Lake) -> None:
     filled(nodes)
-    info = store.log(NODES.name).snapshot()
+    info = delta_log(store, NODES.name).snapshot()
     assert (info.min_reader_version, info.min_writer_version) == (3, 7)
     assert info.reader_features == ("deletionVectors",)
     assert info.writer_features == ("appendOnly", "deletionVectors", "invariants")
@@ -87,7 +88,7 @@ def test_the_protocol_is_that_of_the_first_version(store: Store, nodes: Lake) ->
     nodes.swap(*nodes_of(30, 2), owners=[owner(30)])
     nodes.swap(owners=[owner(1)])
     assert nodes.vectors()
-    after = store.log(NODES.name).snapshot()
+    after = delta_log(store, NODES.name).snapshot()
     assert (after.properties, after.schema_json) == (info.properties, info.schema_json)
     for version in (1, 2):
         assert not any(
@@ -120,7 +121,7 @@ def test_many_commits_have_checkpoints_with_vectors(store: Store, nodes: Lake) -
 def test_checkpoints_of_spark_are_read(store: Store, nodes: Lake) -> None:
     filled(nodes, files=4)
     nodes.swap(*nodes_of(2, 2), owners=[owner(2)])
-    store.log(nodes.table.name)._log.checkpoint()
+    delta_log(store, nodes.table.name)._log.checkpoint()
     assert list(Path(nodes.location, "_delta_log").glob("*1.checkpoint*.parquet"))
     nodes.light(1)
     nodes.swap(owners=[owner(2), owner(3)])
@@ -177,7 +178,7 @@ def test_versions_are_brought_back_with_their_vectors(store: Store, nodes: Lake)
     restored(0)
     nodes.rows = {("a", owner(number)): nodes_of(number, 5) for number in range(20)}
     nodes.swap(*nodes_of(1, 1), owners=[owner(1)])
-    assert store.log(NODES.name).snapshot().properties["delta.enableDeletionVectors"] == "true"
+    assert delta_log(store, NODES.name).snapshot().properties["delta.enableDeletionVectors"] == "true"
     nodes.all_see(store)
     for file in Path(nodes.location).glob("*.bin"):
         file.unlink()

@@ -18,6 +18,7 @@ from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.errors import ContractError, SchemaDrift
+from support.delta_log import delta_log
 from support.item_table import ITEMS, changed, frame, item
 
 MakeStore = Callable[..., Store]
@@ -213,7 +214,9 @@ def test_a_new_column_may_have_statistics_at_once(make_store: MakeStore, spark: 
     newer = with_columns(ADDED, write=structs.replace(ITEMS.write, stats_columns=("file_id", "added")))
     store = make_store(newer)
     append(store, "items", frame(spark, item(2) | {"added": "x"}, table=newer), Commit("r2"))
-    assert store.log("items").snapshot().properties["delta.dataSkippingStatsColumns"] == "file_id,added"
+    assert (
+        delta_log(store, "items").snapshot().properties["delta.dataSkippingStatsColumns"] == "file_id,added"
+    )
 
 
 def test_a_refused_commit_leaves_no_trace(make_store: MakeStore, spark: SparkSession) -> None:
@@ -221,7 +224,7 @@ def test_a_refused_commit_leaves_no_trace(make_store: MakeStore, spark: SparkSes
     strict = with_columns(ADDED, schema=mode(None))
     with pytest.raises(SchemaDrift):
         append(make_store(strict), "items", frame(spark, item(2), table=strict), Commit("r2"))
-    assert make_store(ITEMS).log("items").snapshot().version == 0
+    assert delta_log(make_store(ITEMS), "items").snapshot().version == 0
 
 
 @pytest.mark.system

@@ -30,6 +30,7 @@ from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 from codeanatomy.ids import stable_id
 from codeanatomy.spark.jars import cache_folder
+from support.delta_log import delta_log
 from support.owner_tables import featured
 
 TABLE = catalog.table("file_line_index_v1")
@@ -127,7 +128,7 @@ def test_nothing_to_change_is_no_commit(store: Store) -> None:
     adopt(store, "r2", "a", written(store, lines("a", 1)))
     done = adopt(store, "r3", "b", [])
     assert (done.committed, done.repeated, done.version) == (False, False, 1)
-    assert store.log(TABLE.name).snapshot().version == 1
+    assert delta_log(store, TABLE.name).snapshot().version == 1
 
 
 @pytest.mark.system
@@ -155,7 +156,7 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
 def test_properties_come_with_the_commit(store: Store) -> None:
     """Spark would alter the table first; without it the same commit does both."""
     adopt(store, "r1", "a", written(store, lines("a", 1)))
-    before = store.log(TABLE.name).snapshot()
+    before = delta_log(store, TABLE.name).snapshot()
     address = f"delta.`{store.location(TABLE.name)}`"
     store.spark.sql(
         f"ALTER TABLE {address} SET TBLPROPERTIES"
@@ -163,7 +164,7 @@ def test_properties_come_with_the_commit(store: Store) -> None:
     )
     files = written(store, lines("b", 1))
     done = commit_files(LakeTables(store.root), TABLE.name, files, ["b"], Commit("r2"), by="repo_id")
-    after = store.log(TABLE.name).snapshot()
+    after = delta_log(store, TABLE.name).snapshot()
     assert done.version == after.version == before.version + 2
     assert after.properties == {**before.properties, "somebody.elses": "y"}
     assert held(store) == {"a": 1, "b": 1}
@@ -235,7 +236,7 @@ def test_rows_that_break_a_rule_are_refused(store: Store) -> None:
     ):
         with pytest.raises(ConstraintViolation, match=rule):
             adopt(store, "r1", "a", written(store, lines("a", 1, **changed)))
-    assert not store.log(TABLE.name).exists()
+    assert not delta_log(store, TABLE.name).exists()
 
 
 def test_files_of_other_columns_are_refused(store: Store) -> None:
@@ -411,7 +412,7 @@ def test_rules_hold_in_partitions(store: Store) -> None:
     for wrong in (structs.replace(files[0], partition={}), write_whole(location)):
         with pytest.raises(ContractError, match="node_kind"):
             commit_files(store, NODES.name, [wrong], ["a"], Commit("r1"), by="repo_id")
-    assert not store.log(NODES.name).exists()
+    assert not delta_log(store, NODES.name).exists()
 
 
 def write_whole(location: str) -> DataFile:

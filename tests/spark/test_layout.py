@@ -24,6 +24,7 @@ from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.spark_rows import append, replace_by_owner
 from codeanatomy.sql_functions import register_functions
+from support.delta_log import delta_log
 from support.item_table import ITEMS, file_id, frame, item, with_policy
 
 MakeStore = Callable[..., Store]
@@ -166,7 +167,7 @@ def test_a_changed_policy_reaches_the_table_and_its_next_files(
     append(make_store(ITEMS), "items", frame(spark, item(1)), Commit("r1"))
     store = make_store(with_policy(stats_columns=("bend",), writer=WriterProperties()))
     done = append(store, "items", frame(spark, item(3)), Commit("r2"))
-    properties = store.log("items").snapshot().properties
+    properties = delta_log(store, "items").snapshot().properties
     assert properties["delta.dataSkippingStatsColumns"] == "bend"
     assert not any("bloom" in key for key in properties)
     (add,) = adds(store, done.version)
@@ -209,7 +210,7 @@ def test_every_table_of_the_catalogue_can_be_born_from_eight_threads(
         rows = spark.createDataFrame([], spark_schema(table))
         done = append(store, table.name, rows, Commit("r1"))
         assert (done.version, done.created, done.rows) == (0, True, 0)
-        info = store.log(table.name).snapshot()
+        info = delta_log(store, table.name).snapshot()
         features = table.write.enable_features
         old = (1, 4 if "change_data_feed" in features else 2)
         expected = (3, 7) if "deletion_vectors" in features else old

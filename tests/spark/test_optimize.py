@@ -22,6 +22,7 @@ from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.optimize import Optimized, compact, sort_files
 from codeanatomy.maintain.table_state import TableState, inspect_table
 from codeanatomy.spark.session import clone_session
+from support.delta_log import delta_log
 from support.owner_tables import NODES, Lake, fed, filled, nodes_of, owner
 
 ORDER = ("file_id", "bstart", "node_id")
@@ -108,7 +109,7 @@ def test_an_order_is_made_and_no_row_changes(
     assert read_feed(store, NODES.name, Window(starting_version=done.version)).count() == 0
     owners = changed_owners(store.root, NODES.name, version + 1, done.version, "owner_file_id", "a")
     assert owners == frozenset()
-    commit = store.log(NODES.name).commit(done.version)
+    commit = delta_log(store, NODES.name).commit(done.version)
     made = decode_stamp(commit.user_metadata)
     assert made is not None
     assert (commit.operation, made.run_id, made.operation) == ("WRITE", "run-x", "zorder")
@@ -186,13 +187,13 @@ def test_sorting_keeps_repositories_together(spark: SparkSession, make_store: Ca
         index = FileIndex.of(THINGS, store.location("things"), version)
         return index.total, sum(file.may_hold("repo_id", ("r7",)) for file in index.files)
 
-    total, own = spread(store.log("things").snapshot().version)
+    total, own = spread(delta_log(store, "things").snapshot().version)
     assert 2 * own < total
     # In Delta's Z-order ids of files decide, because they have more values.
     place = f"delta.`{store.location('things')}`"
     size = {"spark.databricks.delta.optimize.maxFileSize": str(MB)}
     clone_session(spark, size).sql(f"OPTIMIZE {place} ZORDER BY (repo_id, file_id)").collect()
-    total, own = spread(store.log("things").snapshot().version)
+    total, own = spread(delta_log(store, "things").snapshot().version)
     assert own == total > 3
     for number, z_order in enumerate([(), ("text", "file_id")]):
         done = sort_files(store, "things", Commit("sorted", number), z_order=z_order)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.restore import restore_table, restore_with_fallback
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import NeedsSpark, StorageFailure
-from support.caller_table import NAME, UNDO, callers, write
+from support.caller_table import NAME, UNDO, callers
 from support.small_lakes import RELATIONS
 from support.spark_builds import built
 from support.three_runs import ThreeRuns, copied, expect_clean, expect_sound, three_runs
@@ -44,23 +43,6 @@ def test_spark_goes_on(
     assert sorted(map(str, again.collect())) == sorted(map(str, rows))
     append(store, name, again, Commit("run-9"))
     assert scan(store, name).rows.count() == 2 * len(rows)
-
-
-def test_a_thread_of_its_own_asks_for_transactions(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a table with a checkpoint and without a checksum, Delta reads the state to answer."""
-    write(tmp_path, "f")
-    write(tmp_path, "g")
-    DeltaTable(location(str(tmp_path), NAME)).create_checkpoint()
-    restore_table(str(tmp_path), NAME, 0, UNDO)
-    log = Store(spark, str(tmp_path)).log(NAME)
-
-    def asked() -> tuple[int | None, int, int]:
-        return log.transaction("run-8"), log.snapshot().version, log.size_bytes()
-
-    with ThreadPoolExecutor(1) as pool:
-        transaction, version, size = pool.submit(asked).result()
-    assert (transaction, version) == (None, 2)
-    assert size > 0
 
 
 @pytest.mark.system

@@ -15,6 +15,7 @@ from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.delta.write.spark_rows import append
+from support.delta_log import delta_log
 from support.manifest_rows import MANIFEST, NOON, opened, row, runs
 
 
@@ -40,7 +41,7 @@ def test_the_same_table_whoever_makes_it(
     both = Store(spark, str(root), tables=catalog.TABLES)
     done = append(both, MANIFEST.name, rows, Commit("run-0"))
     assert (done.version, done.committed, done.created) == (1, True, False)
-    assert both.log(MANIFEST.name).transaction("run-1") == 0
+    assert delta_log(both, MANIFEST.name).transaction("run-1") == 0
     assert append_small(str(root), MANIFEST, [row("run-2")], Commit("run-2"), after=1) == 2
     assert append_small(str(root), MANIFEST, [row("run-0")], Commit("run-0")) == 1
     history = spark.sql(f"DESCRIBE HISTORY delta.`{root / MANIFEST.path}`").collect()

@@ -25,6 +25,7 @@ from codeanatomy.delta.write.commit import LOST, Retry
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import CommitConflict
 from support import committer
+from support.delta_log import delta_log
 from support.item_table import frame, item
 
 MakeStore = Callable[..., Store]
@@ -85,7 +86,7 @@ def test_two_processes_lose_nothing_and_double_nothing(
     assert len(rows) == 2 * EACH + 1
     assert len({row.item_id for row in rows}) == 2 * EACH + 1
 
-    log = store.log("items")
+    log = delta_log(store, "items")
     made = [log.commit(version) for version in range(1, log.snapshot().version + 1)]
     commits = [msgspec.json.decode(record.user_metadata or "", type=Commit) for record in made]
     assert sorted((one.run_id, one.sequence) for one in commits) == [
@@ -130,7 +131,7 @@ def test_killed_at_any_moment_even_while_the_table_is_born(
     lake = tmp_path / "lake"
     lake.mkdir()
     (lake / "go").touch()
-    log, ended = store.log("items"), 0
+    log, ended = delta_log(store, "items"), 0
     for number in range(12):
         before = log.snapshot().version if log.exists() else -1
         process = start("slow", lake, f"killed-{number}")

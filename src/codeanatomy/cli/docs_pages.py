@@ -25,7 +25,7 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import events
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.feed import Window
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.write.commit import Retry
 from codeanatomy.lake.lease import LeaseRow
 from codeanatomy.lake.manifest import RunManifest

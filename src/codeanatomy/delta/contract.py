@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from codeanatomy.catalog.spec import Column, Table
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import ContractError
 from codeanatomy.spark.jvm import spark_literal
 

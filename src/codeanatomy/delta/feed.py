@@ -16,9 +16,7 @@ Tests: `tests/spark/test_feed.py`, `tests/spark/test_light_feed.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
@@ -27,19 +25,19 @@ from pyspark.sql import types as T
 
 from codeanatomy.delta.contract import plan_projection, project, stored_schema
 from codeanatomy.delta.events import FeedRead
-from codeanatomy.delta.log.jvm_log import DeltaLog, SnapshotInfo
-from codeanatomy.delta.read.open_table import open_table
+from codeanatomy.delta.light_feed import require_complete
+from codeanatomy.delta.log.replay import list_log
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
+from codeanatomy.delta.read.open_table import commit_times, open_table, resolve_pin
 from codeanatomy.delta.store import Store
-from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
+from codeanatomy.errors import FeedOutOfRange, TableMissing, UsageError
 
-Actions = Sequence[Mapping[str, Any]]
 CHANGE_FIELDS = (
     T.StructField("_change_type", T.StringType()),
     T.StructField("_commit_version", T.LongType()),
     T.StructField("_commit_timestamp", T.TimestampType()),
 )
 CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
-READ_INSTEAD = "read the whole table at its newest version and compare"
 
 
 class Window(Struct, frozen=True, omit_defaults=True):
@@ -56,14 +54,13 @@ class Window(Struct, frozen=True, omit_defaults=True):
 def read_feed(store: Store, name: str, window: Window) -> DataFrame:
     """Read the changes of a table within a window."""
     info = open_table(store, name).info
-    log = store.log(name)
-    versions = resolve_window(window, log, info)
+    versions = resolve_window(window, info)
     stored = stored_schema(info)
     projection = plan_projection(store.table(name), stored)
     if not versions:
         empty = store.spark.createDataFrame([], T.StructType([*stored.fields, *CHANGE_FIELDS]))
         return project(store.table(name), empty, projection, *CHANGE_COLUMNS)
-    _require_complete(name, log, versions)
+    require_complete(info.location, store.table(name), versions)
     options = {"startingVersion": versions.start, "endingVersion": versions[-1]}
     source = store.spark.read.format("delta").option("readChangeFeed", "true").options(**options)
     store.record(FeedRead(table=name, first_version=versions.start, last_version=versions[-1]))
@@ -84,7 +81,7 @@ def stream_feed(store: Store, name: str, starting_version: int) -> DataFrame:
         )
     # Delta refuses to start at a version that is not there yet.
     existing = min(starting_version, info.version)
-    _require_complete(name, store.log(name), range(existing, info.version + 1))
+    require_complete(info.location, store.table(name), range(existing, info.version + 1))
     projection = plan_projection(store.table(name), stored_schema(info))
     options = {"readChangeFeed": "true", "startingVersion": str(existing)}
     source = store.spark.readStream.format("delta").options(**options)
@@ -92,7 +89,7 @@ def stream_feed(store: Store, name: str, starting_version: int) -> DataFrame:
     return rows.where(F.col("_commit_version") >= starting_version)
 
 
-def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
+def resolve_window(window: Window, info: SnapshotInfo) -> range:
     """Return the versions of a window; empty if `allow_out_of_range` and it starts after the newest."""
     start, end = window.starting_version, window.ending_version
     if (start is None) == (window.starting_timestamp is None):
@@ -106,9 +103,9 @@ def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
             "give at most one of ending_version and ending_timestamp",
         )
     if window.starting_timestamp is not None:
-        start = _first_at(log, window.starting_timestamp)
+        start = _first_at(info.location, window.starting_timestamp)
     if window.ending_timestamp is not None:
-        end = log.snapshot(window.ending_timestamp).version
+        end = resolve_pin(info.location, list_log(info.location), window.ending_timestamp)
     if start is None or start < 0:
         raise UsageError(f"start version {start} is negative", "start at version 0 or later")
     if end is not None and end < start - 1:
@@ -121,51 +118,12 @@ def resolve_window(window: Window, log: DeltaLog, info: SnapshotInfo) -> range:
     return range(start, min(info.version if end is None else end, info.version) + 1)
 
 
-def _first_at(log: DeltaLog, moment: datetime) -> int:
+def _first_at(location: str, moment: datetime) -> int:
     """Return the first version committed at or after a moment."""
+    listing = list_log(location)
     try:
-        version = log.snapshot(moment).version
+        version = resolve_pin(location, listing, moment)
     except TableMissing:
-        return log.versions().start
-    at = log.snapshot(version).timestamp_ms
+        return min(listing.entries)
+    at = commit_times(listing)[version]
     return version if at >= int(moment.timestamp() * 1000) else version + 1
-
-
-def _require_complete(name: str, log: DeltaLog, versions: range) -> None:
-    """Raise FeedLost if changes of a window were not recorded or have been deleted."""
-    kept = log.versions()
-    if versions.start < kept.start:
-        raise FeedLost(
-            f"the window starts at version {versions.start}, "
-            f"but the log of {name} starts at version {kept.start}",
-            READ_INSTEAD,
-        )
-    if log.snapshot(versions.start).properties.get("delta.enableChangeDataFeed") != "true":
-        raise FeedLost(
-            f"{name} did not record changes at version {versions.start}",
-            f"enable change_data_feed for the table; until then {READ_INSTEAD}",
-        )
-    for version in versions:
-        actions = list(log.actions(version))
-        if _switches_off(actions):
-            raise FeedLost(f"{name} stopped recording changes at version {version}", READ_INSTEAD)
-        for path in _changed_files(actions):
-            if not log.data_exists(path):
-                raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
-
-
-def _switches_off(actions: Actions) -> bool:
-    """Return whether a commit disables the change feed."""
-    metadata = [action["metaData"] for action in actions if "metaData" in action]
-    return any(each["configuration"].get("delta.enableChangeDataFeed") != "true" for each in metadata)
-
-
-def _changed_files(actions: Actions) -> Iterator[str]:
-    """Yield the files that a feed reads for a version: its change files, else those it added and removed."""
-    changes, data = [], []
-    for action in actions:
-        if cdc := action.get("cdc"):
-            changes.append(cdc["path"])
-        sides = (action.get(kind) for kind in ("add", "remove"))
-        data += [side["path"] for side in sides if side and side.get("dataChange", True)]
-    yield from changes or data

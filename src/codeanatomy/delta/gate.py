@@ -20,7 +20,7 @@ from codeanatomy.catalog.spec import DeltaFeatureGate, Table
 from codeanatomy.delta.events import GateChecked, Recorder
 from codeanatomy.delta.layout import FEATURES
 from codeanatomy.delta.log.entries import FEATURE_PROTOCOL, IMPLIED
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.open_table import HARMLESS
 from codeanatomy.errors import GateError
 

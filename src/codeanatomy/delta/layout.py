@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.readers import VECTORS
 from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import FeatureError
 from codeanatomy.spark.jvm import some_long
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 RECORDED = "delta.enableChangeDataFeed"
 TIMESTAMPS = "delta.enableInCommitTimestamps"
 REPOSITORY = "repo_id"
-READ_INSTEAD = "build without the feed (--full)"
+READ_INSTEAD = "read the whole table at its newest version (build --full does)"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 # Appended to the columns of the table. Times are in UTC, without a zone in DuckDB.
 CHANGE_COLUMNS = {CHANGE_TYPE: "VARCHAR", COMMIT_VERSION: "BIGINT", COMMIT_TIMESTAMP: "TIMESTAMP"}
@@ -93,6 +93,8 @@ class FeedCommit(Struct, frozen=True):
     version: int
     timestamp_ms: int
     files: tuple[ChangedFile, ...]
+    # Whether columns have other names in the files.
+    is_mapped: bool
 
 
 def changed_rows(
@@ -172,6 +174,12 @@ def select_changes(
     return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)}){where}"
 
 
+def require_complete(place: str, table: Table, versions: range) -> None:
+    """Raise FeedLost if changes of a window were not recorded or have been deleted."""
+    for _ in _commits(place, table, versions, None, skip_undone=False):
+        pass
+
+
 def records_changes(root: str, name: str, version: int) -> bool:
     """Return whether a version of a table records its changes."""
     try:
@@ -215,7 +223,8 @@ def _commits(
             if repo_id is None or _may_hold(table, metadata, known.get(file.logged_path), repo_id)
         ]
         _require_files(place, table.name, version, files)
-        yield FeedCommit(version, last_ms, tuple(files))
+        is_mapped = metadata["configuration"].get(MAPPING, "none") != "none"
+        yield FeedCommit(version, last_ms, tuple(files), is_mapped)
 
 
 def _state_before(place: str, name: str, version: int) -> LogState:
@@ -234,10 +243,6 @@ def _state_before(place: str, name: str, version: int) -> LogState:
         raise FeedLost(
             f"{name} did not record changes at version {version}",
             f"enable change_data_feed for the table; until then {READ_INSTEAD}",
-        )
-    if metadata["configuration"].get(MAPPING, "none") != "none":
-        raise StorageFailure(
-            f"{name} uses columnMapping, which only Spark can read", "read its change feed with Spark"
         )
     return state
 
@@ -342,6 +347,10 @@ def _select_nothing(table: Table) -> str:
 
 def _selects(place: str, commit: FeedCommit) -> Iterator[str]:
     """Yield the SQL queries for the rows that a commit changed."""
+    if commit.is_mapped:
+        raise StorageFailure(
+            f"{place} uses columnMapping, which only Spark can read", "read its change feed with Spark"
+        )
     # Files that are read alike are in one query.
     whole: dict[tuple[str | None, tuple[tuple[str, str | None], ...]], list[str]] = {}
     paths = folder_of(place).local_paths([unquote(file.logged_path) for file in commit.files])

@@ -50,7 +50,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
 from codeanatomy.delta.store_policy import FAMILIES, is_local, path_of, policy_for
-from codeanatomy.errors import ConfigError, StorageFailure, UsageError
+from codeanatomy.errors import ConfigError, StorageFailure, StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -228,7 +228,7 @@ LATER = "try again later, or with fewer parallel tasks"
 def explain(uri: str, problem: BaseException) -> StorageFailure:
     """Return an error of obstore as a StorageFailure with what to do; it contains no text of a server."""
     error = classify(uri, problem)
-    return StorageFailure(f"{uri}: {error.message}", error.hint)
+    return StoreUnavailable(f"{uri}: {error.message}", error.hint)
 
 
 def classify(uri: str, problem: BaseException) -> StoreProblem:

@@ -24,7 +24,6 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.events import Recorder, discard
-from codeanatomy.delta.log.jvm_log import DeltaLog
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import RemotePathRefused, UsageError
 from codeanatomy.spark.session import require_delta
@@ -90,10 +89,6 @@ class Store(LakeTables):
         policy.require_match(spark, store.root)
         register_policy(store.root, policy)
         return store
-
-    def log(self, name: str) -> DeltaLog:
-        """Return the Delta log of a table."""
-        return DeltaLog(self.spark, self.location(name))
 
 
 def normalize_root(root: str, require_local_paths: bool) -> str:

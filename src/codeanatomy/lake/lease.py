@@ -54,6 +54,7 @@ from codeanatomy.errors import (
     LeaseHeld,
     LeaseLost,
     StorageFailure,
+    StoreUnavailable,
     TableMissing,
 )
 
@@ -371,6 +372,8 @@ def _newest(root: str) -> tuple[int, LeaseRow | None]:
             rows = light_table(root, TABLE, catalog.table(TABLE).column_names, version=version)
         except TableMissing:
             return -1, None
+        except StoreUnavailable:
+            raise
         except StorageFailure as problem:
             if attempt == ATTEMPTS - 1:
                 raise StorageFailure(

@@ -38,7 +38,7 @@ from codeanatomy.delta.events import (
     TableAltered,
 )
 from codeanatomy.delta.log.entries import read_snapshot_info
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.restore import OPERATION as RESTORE

@@ -28,7 +28,7 @@ from pyspark.sql.classic.column import Column
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp, encode_stamp
 from codeanatomy.delta.contract import quote_identifier
-from codeanatomy.delta.log.replay import read_actions, replay_log
+from codeanatomy.delta.log.replay import newest_logged, read_actions, read_commit_info, replay_log
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import CommitConflict, StorageFailure
 from codeanatomy.maintain.table_state import SMALL_FILE_SHARE
@@ -62,7 +62,7 @@ def compact(
     deleted_share: float = 0.05,
 ) -> Optimized:
     """Compact the files of the given partitions, or of all."""
-    table, before = store.table(name), store.log(name).snapshot().version
+    table, before = store.table(name), newest_logged(store.location(name))
     size = table.write.target_file_size
     settings = {
         **_settings(table, commit, "optimize"),
@@ -80,7 +80,7 @@ def compact(
     except ENGINE_ERRORS as error:
         raise _failure(name, error) from error
     metrics = _commit_metrics(store, name, commit, before)
-    return Optimized(store.log(name).snapshot().version, metrics)
+    return Optimized(newest_logged(store.location(name)), metrics)
 
 
 def sort_files(
@@ -96,7 +96,7 @@ def sort_files(
     With `z_order`, the files of a repository are ranges of a Z-order of these columns; in a file, rows are in
     the table's order.
     """
-    table, before = store.table(name), store.log(name).snapshot().version
+    table, before = store.table(name), newest_logged(store.location(name))
     session = clone_session(store.spark, _settings(table, commit, "zorder"))
     location = store.location(name)
     condition = " OR ".join(map(_partition_condition, partitions))
@@ -156,18 +156,22 @@ def _failure(name: str, error: Exception) -> StorageFailure:
 
 def _commit_metrics(store: Store, name: str, commit: Commit, before: int) -> dict[str, int]:
     """Return Delta's metrics of the commit after a version; none if there is no new version."""
-    log = store.log(name)
-    version = log.snapshot().version
+    location = store.location(name)
+    version = newest_logged(location)
     if version == before:
         return {}
-    entry = log.commit(version)
-    stamp = decode_stamp(entry.user_metadata)
+    info = read_commit_info(location, version)
+    stamp = decode_stamp(info.get("userMetadata"))
     if version != before + 1 or stamp is None or stamp.run_id != commit.run_id:
         raise CommitConflict(
             f"another process has written to {name} while it was optimized",
             "run the command again when the other writer has finished",
         )
-    return {key: int(value) for key, value in entry.metrics.items() if value.lstrip("-").isdigit()}
+    return {
+        key: int(value)
+        for key, value in info.get("operationMetrics", {}).items()
+        if value.lstrip("-").isdigit()
+    }
 
 
 def _file_metrics(location: str, version: int) -> dict[str, int]:

@@ -131,3 +131,16 @@ def test_the_folder_of_a_location(tmp_path: Path) -> None:
     for location in (str(tmp_path), f"file://{tmp_path}", f"file:{tmp_path}"):
         assert folder_of(location).new_files == str(tmp_path)
     assert NewFiles(str(tmp_path)).open().new_files == str(tmp_path)
+
+
+def test_a_checkpoint_is_cached_with_its_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lake that was deleted and built again has checkpoints of the same names."""
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    folder = RemoteFolder("s3a://bucket/lake")
+    for content in (b"one", b"two"):
+        store.put("_delta_log/1.checkpoint.parquet", content)
+        (file,) = folder.list_files("_delta_log")
+        path = Path(folder.local_path("_delta_log/1.checkpoint.parquet", file.tag))
+        assert path.read_bytes() == content

@@ -31,7 +31,7 @@ from codeanatomy.delta.layout import (
     resolve_stats_columns,
     table_properties,
 )
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import GateError
 
 COLUMNS = (

@@ -39,13 +39,14 @@ from codeanatomy.delta.log.replay import (
     LogState,
     entry_path,
     list_log,
+    newest_logged,
     read_commit_info,
     replay_log,
 )
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
-from codeanatomy.delta.store_policy import deltalake_options
+from codeanatomy.delta.store_policy import deltalake_options, is_local
 from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
 
@@ -116,6 +117,11 @@ def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
     """Describe a version of the table at a path or URI."""
     listing = list_log(location)
     return _info(location, version, replay_log(location, version, listing), listing)
+
+
+def newest_snapshot_info(location: str) -> SnapshotInfo:
+    """Describe the newest version of the table at a path or URI."""
+    return read_snapshot_info(location, newest_logged(location))
 
 
 def _info(location: str, version: int, state: LogState, listing: LogListing) -> SnapshotInfo:
@@ -343,8 +349,10 @@ def write_checkpoint(location: str) -> int:
         table.create_checkpoint()
         return int(table.version())
     except (DeltaError, OSError) as problem:
+        # deltalake's message may have parts of a request to a store, with its signature.
+        why = str(problem) if is_local(location) else type(problem).__name__
         raise StorageFailure(
-            f"a checkpoint of {location} cannot be written: {problem}",
+            f"a checkpoint of {location} cannot be written: {why}",
             "check that its log is complete and that _delta_log is writable",
         ) from problem
 

@@ -62,8 +62,8 @@ class Folder(Protocol):
     def stat(self, path: str) -> StoredFile | None:
         """Describe a file; None if there is none."""
 
-    def local_path(self, path: str) -> str:
-        """Return a path of this machine for a file that never changes."""
+    def local_path(self, path: str, tag: str = "") -> str:
+        """Return a path of this machine for a file that never changes, or has a tag for its content."""
 
     def local_paths(self, paths: Sequence[str]) -> list[str]:
         """Return the paths of this machine for several files."""
@@ -175,7 +175,7 @@ class LocalFolder:
             return None
         return StoredFile(path, info.st_size, info.st_mtime_ns // 1_000_000)
 
-    def local_path(self, path: str) -> str:
+    def local_path(self, path: str, tag: str = "") -> str:
         """Return the file itself."""
         return str(Path(self.location, path))
 

@@ -4,8 +4,9 @@
     folder.local_path("part-0e6f.zstd.parquet")      # <cache>/files/<hash of the URI>/part-0e6f.zstd.parquet
     folder.create("_delta_log/00..07.json", entry)   # a conditional put: False if the object exists
 
-Data files, deletion vectors and checkpoints have names that are used once, so a fetched file is current for
-ever. Log entries are not cached: a table that was deleted and created again has entries of the same names.
+Data files and deletion vectors have names that are used once, so a fetched file is current for ever. A table
+that was deleted and created again has log entries and checkpoints of the same names: entries are not cached,
+and checkpoints with the tag that the store gives to their content.
 If the cache grows beyond CACHE_BYTES, the files that were used longest ago are deleted.
 
 New files are written below `new_files`, by processes that may not use the network (a fork cannot use
@@ -30,6 +31,7 @@ from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta.log.folder import StoredFile
 from codeanatomy.delta.object_store import object_store, storage_errors
+from codeanatomy.delta.store_policy import policy_for
 from codeanatomy.spark.jars import cache_folder
 
 if TYPE_CHECKING:
@@ -50,7 +52,9 @@ class RemoteFolder:
 
     def __init__(self, location: str) -> None:
         self.location = location.rstrip("/")
-        digest = hashlib.sha256(self.location.encode()).hexdigest()[:DIGITS]
+        # The same URI may be of another server.
+        place = f"{self.location} {policy_for(self.location).identity}"
+        digest = hashlib.sha256(place.encode()).hexdigest()[:DIGITS]
         self._cache = cache_folder() / "files" / digest
         self._unmeasured = MEASURED_BYTES
 
@@ -117,10 +121,14 @@ class RemoteFolder:
                 return None
         return StoredFile(path, head["size"], _milliseconds(head["last_modified"]), head["e_tag"] or "")
 
-    def local_path(self, path: str) -> str:
+    def local_path(self, path: str, tag: str = "") -> str:
         """Return the path of the cached copy, which is fetched if it is missing."""
-        (local,) = self.local_paths([path])
-        return local
+        if not tag:
+            return self.local_paths([path])[0]
+        copy = self._cache / f"{path}.{hashlib.sha256(tag.encode()).hexdigest()[:DIGITS]}"
+        if not copy.exists():
+            self._limit(self._fetch(path, copy), keep=[copy])
+        return str(copy)
 
     def local_paths(self, paths: Sequence[str]) -> list[str]:
         """Return the paths of cached copies; those that are missing are fetched at the same time."""

@@ -115,7 +115,7 @@ class LogListing(Struct, frozen=True):
     """The files of a log: its entries and its complete checkpoints, by version."""
 
     entries: dict[int, StoredFile]
-    checkpoints: dict[int, list[str]]
+    checkpoints: dict[int, list[StoredFile]]
 
     @property
     def newest(self) -> int:
@@ -129,14 +129,14 @@ class LogListing(Struct, frozen=True):
 
 def list_log(location: str) -> LogListing:
     """List the log of a table."""
-    entries, parts = {}, dict[tuple[int, int], list[str]]()
+    entries, parts = {}, dict[tuple[int, int], list[StoredFile]]()
     for file in folder_of(location).list_files(LOG):
         if match := ENTRY.fullmatch(file.name):
             entries[int(match[1])] = file
         elif match := CHECKPOINT.fullmatch(file.name):
-            parts.setdefault((int(match[1]), int(match[2] or 1)), []).append(f"{LOG}/{file.name}")
+            parts.setdefault((int(match[1]), int(match[2] or 1)), []).append(file)
     # Several checkpoints of version 2, of one version, have the same content.
-    complete = {number: names[:count] for (number, count), names in parts.items() if len(names) >= count}
+    complete = {number: files[:count] for (number, count), files in parts.items() if len(files) >= count}
     return LogListing(dict(sorted(entries.items())), complete)
 
 
@@ -208,21 +208,23 @@ def replay_vectors(location: str, version: int) -> dict[str, DeletionVector]:
     return {add.path: add.deletion_vector for add in adds if add.deletion_vector is not None}
 
 
-def _read_checkpoint(folder: Folder, paths: Sequence[str]) -> Iterator[Action]:
+def _read_checkpoint(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Action]:
     """Yield the actions of a checkpoint, with those of the further files that it names."""
-    actions = [action for path in paths for action in _read_checkpoint_file(folder, path)]
+    actions = [
+        action for file in files for action in _read_checkpoint_file(folder, f"{LOG}/{file.name}", file.tag)
+    ]
     yield from actions
     for path in dict.fromkeys(each.sidecar.path for each in actions if each.sidecar):
         yield from _read_checkpoint_file(folder, f"{SIDECARS}/{path}")
 
 
-def _read_checkpoint_file(folder: Folder, path: str) -> Iterable[Action]:
+def _read_checkpoint_file(folder: Folder, path: str, tag: str = "") -> Iterable[Action]:
     if path.endswith(".json"):
         return DECODER.decode_lines(folder.read(path))
     # Imported here: `delta.read.duck` imports this module, and most logs have no checkpoint.
     from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
-    relation = parquet_relation([folder.local_path(path)])
+    relation = parquet_relation([folder.local_path(path, tag)])
     with translate_errors(), lookup_connection() as connection:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
         kinds = [name for name in KINDS if name in names]

@@ -91,22 +91,27 @@ def resolve_pin(place: str, listing: LogListing, pin: Pin) -> int:
 
 
 def _version_at(place: str, listing: LogListing, moment: datetime) -> int:
-    """Return the version that was current at a time; commits are later than those before."""
+    """Return the version that was current at a time."""
     if moment.tzinfo is None:
         raise UsageError(f"{moment.isoformat()} has no time zone", "write it like 2026-01-31T12:00:00+00:00")
-    wanted, current, last_ms = int(moment.timestamp() * 1000), None, -1
-    for version, entry in listing.entries.items():
-        last_ms = max(entry.modified_ms, last_ms + 1)
-        if last_ms > wanted:
-            break
-        current = version
+    wanted, times = int(moment.timestamp() * 1000), commit_times(listing)
+    current = max((version for version, at in times.items() if at <= wanted), default=None)
     if current is None:
-        first = datetime.fromtimestamp(next(iter(listing.entries.values())).modified_ms / 1000, UTC)
+        first = datetime.fromtimestamp(min(times.values()) / 1000, UTC)
         raise TableMissing(
             f"{place} did not exist at {moment.isoformat()}",
             f"choose a time after its first version, {first.isoformat()}",
         )
     return current
+
+
+def commit_times(listing: LogListing) -> dict[int, int]:
+    """Return the time of each commit in milliseconds: that of its entry, and later than the one before."""
+    times: dict[int, int] = {}
+    last = -1
+    for version, entry in listing.entries.items():
+        last = times[version] = max(entry.modified_ms, last + 1)
+    return times
 
 
 def _list(place: str, name: str) -> LogListing:

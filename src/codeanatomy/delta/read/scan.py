@@ -30,6 +30,7 @@ from pyspark.sql.types import StructType
 from codeanatomy.delta.contract import plan_projection, project, quote_identifier, stored_schema
 from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.log.entries import has_simple_protocol
+from codeanatomy.delta.log.jvm_log import read_files
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.open_table import Pin, open_table
@@ -142,6 +143,6 @@ def read_parquet_files(
 
 def _read_delta(store: Store, name: str, version: int, files: Sequence[str] | None) -> DataFrame:
     if files is not None:
-        return store.log(name).read_files(version, files)
+        return read_files(store.spark, store.location(name), version, files)
     reader = store.spark.read.format("delta").option("versionAsOf", version)
     return reader.load(store.location(name))

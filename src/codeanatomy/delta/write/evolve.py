@@ -39,7 +39,9 @@ from codeanatomy.delta.layout import (
     require_engine_support,
     table_properties,
 )
-from codeanatomy.delta.log.jvm_log import SnapshotInfo
+from codeanatomy.delta.log.entries import newest_snapshot_info
+from codeanatomy.delta.log.replay import newest_logged
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.errors import FeatureError, SchemaDrift
@@ -79,8 +81,8 @@ def evolve(
 
     `before` is called if something will change.
     """
-    log = store.log(table.name)
-    current = log.snapshot()
+    location = store.location(table.name)
+    current = newest_snapshot_info(location)
     added, changed = _pending_changes(store, table, current)
     if (added or changed) and before is not None:
         before()
@@ -92,7 +94,7 @@ def evolve(
     if changed:
         _alter_properties(store, table, changed)
     if added or changed:
-        before_version, current = current.version, log.snapshot()
+        before_version, current = current.version, newest_snapshot_info(location)
         store.record(
             TableAltered(
                 table=table.name,
@@ -234,7 +236,7 @@ def alter_feature(store: Store, table: Table, feature: FeatureName, commit: Comm
             f"{feature} cannot be enabled for {table.name}: {cause_of(problem)}",
             "read Delta's documentation of the feature",
         ) from problem
-    return store.log(table.name).snapshot().version
+    return newest_logged(store.location(table.name))
 
 
 def _alter_properties(

@@ -29,7 +29,7 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path
 from codeanatomy.delta.log.entries import TableVersion
 from codeanatomy.delta.log.folder import folder_of
-from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.log.replay import Add, LogState, newest_logged, replay_log
 from codeanatomy.delta.store import LakeTables, Store
 from codeanatomy.delta.write.commit import PendingCommit, run_commit
 from codeanatomy.delta.write.log_writer import LogWriter, require_simple
@@ -59,7 +59,7 @@ def restore_with_fallback(
         clone_session(store.spark, settings).sql(statement)
     except ENGINE_ERRORS as problem:
         raise _failed(store.location(name), name, version, cause_of(problem)) from problem
-    return store.log(name).snapshot().version
+    return newest_logged(store.location(name))
 
 
 def restore_table(root: str, name: str, version: int | None, commit: Commit) -> int:

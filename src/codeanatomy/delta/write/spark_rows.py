@@ -38,7 +38,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import MISFIT, plan_projection, project, quote_identifier
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.layout import RANGES, arrange_rows
-from codeanatomy.delta.log.entries import TableVersion
+from codeanatomy.delta.log.entries import TableVersion, open_version
 from codeanatomy.delta.log.transaction import add_rows
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import (
@@ -223,8 +223,8 @@ class SparkRows:
 
     def _rules(self) -> Rules:
         """Return the rules of the catalogue, of the stored table, and that new rows are of the owners."""
-        log = self._store.log(self._table.name)
-        properties = log.snapshot().properties if log.exists() else {}
+        stored = open_version(self._table, self._store.location(self._table.name))
+        properties = {} if stored is None else stored.info.properties
         owned = {} if self._replaced is None else {"owned": self._replaced}
         return {**rules_for(self._table, properties), **owned}
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from codeanatomy.delta.log.jvm_log import DeltaLog
+from codeanatomy.delta.log.replay import list_log, replay_log
 from codeanatomy.delta.store import Store
 
 FOLDER = "staging"
@@ -37,12 +37,11 @@ def stage(store: Store, name: str, frame: DataFrame, fingerprint: str) -> Staged
     """Return the staged frame; compute and stage it first if it is not there."""
     location = f"{FOLDER}/{name}/{fingerprint}"
     path = f"{store.root}/{location}"
-    log = DeltaLog(store.spark, path)
-    hit = log.exists()
+    hit = list_log(path).newest >= 0
     if not hit:
         frame.write.format("delta").mode("overwrite").save(path)
     rows = store.spark.read.format("delta").option("versionAsOf", 0).load(path)
-    return Staged(rows, location, hit, log.size_bytes())
+    return Staged(rows, location, hit, sum(add.size for add in replay_log(path, 0).adds.values()))
 
 
 def cached_bytes(frame: DataFrame) -> int:
