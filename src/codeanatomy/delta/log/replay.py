@@ -13,10 +13,11 @@ Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_features.p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from msgspec import Struct, convert, json
+from msgspec import Struct, convert, json, structs
 
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.folder import Folder, StoredFile, folder_of
@@ -91,6 +92,8 @@ class Action(Struct, frozen=True, rename="camel"):
 
 
 DECODER = json.Decoder(Action)
+# Number of checkpoints that are kept in memory.
+MAX_CHECKPOINTS = 128
 # The actions of a checkpoint that are read, with a field that each of them has.
 KINDS = {"add": "path", "protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
 
@@ -210,21 +213,23 @@ def replay_vectors(location: str, version: int) -> dict[str, DeletionVector]:
 
 def _read_checkpoint(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Action]:
     """Yield the actions of a checkpoint, with those of the further files that it names."""
-    actions = [
-        action for file in files for action in _read_checkpoint_file(folder, f"{LOG}/{file.name}", file.tag)
-    ]
+    named = [structs.replace(file, name=f"{LOG}/{file.name}") for file in files]
+    actions = [action for file in named for action in _read_checkpoint_file(folder.location, file)]
     yield from actions
     for path in dict.fromkeys(each.sidecar.path for each in actions if each.sidecar):
-        yield from _read_checkpoint_file(folder, f"{SIDECARS}/{path}")
+        yield from _read_checkpoint_file(folder.location, StoredFile(f"{SIDECARS}/{path}", 0, 0))
 
 
-def _read_checkpoint_file(folder: Folder, path: str, tag: str = "") -> Iterable[Action]:
+# A commit opens its table several times, and a checkpoint never changes.
+@lru_cache(MAX_CHECKPOINTS)
+def _read_checkpoint_file(location: str, file: StoredFile) -> Sequence[Action]:
+    folder, path = folder_of(location), file.name
     if path.endswith(".json"):
         return DECODER.decode_lines(folder.read(path))
     # Imported here: `delta.read.duck` imports this module, and most logs have no checkpoint.
     from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
-    relation = parquet_relation([folder.local_path(path, tag)])
+    relation = parquet_relation([folder.local_path(path, file.tag)])
     with translate_errors(), lookup_connection() as connection:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
         kinds = [name for name in KINDS if name in names]

@@ -107,6 +107,8 @@ class PendingCommit:
     commit: Commit
     writer: VersionWriter
     retry: Retry = Retry()
+    # The newest version, if it was just opened.
+    opened: TableVersion | None = None
     # The version that the table must have (-1: there is no table); None: any.
     after: int | None = None
     # Whether the same transaction may be made several times.
@@ -171,7 +173,8 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
     started = time.monotonic()
     conflicts: list[str] = []
     for attempt in range(change.retry.attempts):
-        current = open_version(change.table, change.location)
+        current = change.opened if attempt == 0 else None
+        current = current or open_version(change.table, change.location)
         earlier = _find_repeated(change, current)
         if earlier is not None:
             # After a supposed loss it is the commit of this call; otherwise it was made before.

@@ -103,9 +103,8 @@ def commit_files(
     def select(version: TableVersion) -> list[RemovedRows]:
         return find_removed_rows(table, version.info.location, version.files, owned)
 
-    return run_commit(
-        PendingCommit(store, table, OPERATION, commit, FileWriter(store, table, files, select), retry)
-    )
+    writer = FileWriter(store, table, files, select)
+    return run_commit(PendingCommit(store, table, OPERATION, commit, writer, retry, current))
 
 
 class FileWriter(LogWriter):
