@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system minio lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,6 +34,9 @@ test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 test-system: lint ## kills, clusters, whole packages, long random runs (hours)
 	$(say) 'system tests'
 	@HYPOTHESIS_PROFILE=system $(PY) -m pytest -q -rfEs -m 'system or hypothesis'
+
+minio: $(VENV)/.ready ## build the S3 server of the tests with Go (minutes); without it they are skipped
+	@PYTHONPATH=tests $(PY) -c 'from support.minio import installed; print(installed())'
 
 lint: $(VENV)/.ready ## ruff, mypy and the import contracts
 	$(say) 'lint, types, imports'

@@ -1,6 +1,6 @@
 """Measure a commit of one data file: our log entry beside delta-rs' transaction, in turns, in one process.
 
-    PYTHONPATH=tests python bench/commits.py           # median and maximum in milliseconds, of 40 commits each
+    PYTHONPATH=tests python bench/commits.py       # median and maximum in milliseconds, of 40 commits each
 
 Both open the newest version of the table first. delta-rs neither checks rules, contract and gate nor makes a
 transaction at most once. Delta's own transaction needs a JVM: `bench/writers.py` measures it.

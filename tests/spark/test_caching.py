@@ -169,6 +169,7 @@ def _calls(lake: Path) -> list[dict[str, Any]]:
     return [row for row in found if row["relation_kind"] == "CALL_GRAPH"]
 
 
+@pytest.mark.system
 def test_a_frame_that_was_staged_by_half_is_staged_anew(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path))
     place = tmp_path / "staging" / "relate" / "f00d"

@@ -125,18 +125,24 @@ def ran(
 
 PAGES: tuple[tuple[str, ...], ...] = (
     (),
+    (RELATIONS, "--limit", "7", "--offset", "7"),
+    (RELATIONS, "--all-commits", "--limit", "40", "--offset", "3", "--repo", "a"),
+)
+MORE_PAGES: tuple[tuple[str, ...], ...] = (
     ("--repo", "b"),
     (FILES,),
     (FILES, "--all-commits"),
     (RELATIONS, "--limit", "7"),
-    (RELATIONS, "--limit", "7", "--offset", "7"),
     (RELATIONS, "--offset", "100000"),
-    (RELATIONS, "--all-commits", "--limit", "40", "--offset", "3", "--repo", "a"),
     ("diagnostics_norm_v1",),
 )
 
 
-@pytest.mark.parametrize("arguments", PAGES, ids=lambda each: " ".join(each) or "counts")
+@pytest.mark.parametrize(
+    "arguments",
+    [*PAGES, *(pytest.param(each, marks=pytest.mark.system) for each in MORE_PAGES)],
+    ids=lambda each: " ".join(each) or "counts",
+)
 def test_the_command_prints_the_same_pages(
     made: ThreeRuns, ran: RunCommand, arguments: tuple[str, ...]
 ) -> None:

@@ -129,6 +129,7 @@ def many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("partitions", quick([1, 2, 7], 2))
+@pytest.mark.system
 def test_the_number_of_tasks_does_not_matter(
     spark: SparkSession,
     sources: dict[str, Path],
@@ -256,6 +257,7 @@ def only_by_spark(name: str) -> str:
     return f"tables.{name}.write.enable_features={features}"
 
 
+@pytest.mark.system
 def test_rows_longer_than_a_piece(spark: SparkSession, tmp_path: Path) -> None:
     """A stream of rows that is cut into parts is put together by whoever reads or writes it."""
     source = write_sources(tmp_path / "source", {"m.py": "def f(): ...\nf()\n"})

@@ -63,6 +63,7 @@ def vectors_of(lake: Path) -> int:
     return sum(len(replay_vectors(location(str(lake), name), pin.version)) for name, pin in pins.items())
 
 
+@pytest.mark.system
 def test_a_lake_is_brought_to_all_readers_and_back(run: RunCommand, made: Path) -> None:
     lake, sources = made / "lake", {APP: made / "source"}
     before = Snapshot.open(str(lake))

@@ -23,7 +23,7 @@ def test_a_build_and_a_question(tmp_path: Path) -> None:
     env = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CODEANATOMY_LAKE"))
     }
-    with running_minio(tmp_path / "minio", ("lakes",)) as server:
+    with running_minio(tmp_path / "minio", ("lakes",), build=False) as server:
 
         def run(*arguments: str) -> str:
             command = [
