@@ -508,6 +508,7 @@ CHANGED: dict[str, object] = {
     "storage_options": {"a": "1"},
     "log_store_options": {"a": "1"},
     "require_local_paths": True,
+    "shared_sources": True,
     "log_level": "warn",
 }
 

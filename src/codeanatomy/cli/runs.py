@@ -56,7 +56,8 @@ def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, for
     """Show what a lake has published, and whether the sources have changed since."""
     from codeanatomy.query.status.lake_status import status as lake_status
 
-    report = lake_status(lake, load_settings(flags).extract, as_of, limit)
+    settings = load_settings(flags)
+    report = lake_status(lake, settings.extract, as_of, limit, settings.runtime)
     if form == "json":
         print_json(msgspec.to_builtins(report))
         return

@@ -18,13 +18,15 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
-from msgspec import Struct, msgpack
+from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FILE, FileRows
+from codeanatomy.extract.partitions import FilePartition, RepositoryRoot
+from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
 from codeanatomy.extract.worker import ChunkResult, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
 from codeanatomy.normalize.rules import FILE_TABLES, file_rows
@@ -35,9 +37,11 @@ from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piec
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.tool_rows import tool_pieces
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
+from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
+from codeanatomy.sources.listing import Entry
 
 PROGRAM_SCHEMA = pa.schema(
     {"file_id": pa.string(), "path": pa.string(), "program": pa.binary(), "rows_digest": pa.string()}
@@ -58,10 +62,12 @@ class FirstPass(Struct, frozen=True):
     # Number of chunks of each repository.
     chunk_counts: Mapping[str, int]
     sink: Sink
+    # Repositories in object stores: their files are fetched where the task runs.
+    stored: StoredSources = StoredSources()
 
     def __call__(self, encoded: bytes) -> Pieces:
         """Work on the files of a task."""
-        task = msgpack.decode(encoded, type=Task)
+        task = self._fetched(msgpack.decode(encoded, type=Task))
         sink = self.sink.open()
         for packed in extract_task(task, EXTRACTORS, self.options, self.work_on_chunk):
             repo_id, first = packed.repo_id, packed.first_file_id
@@ -75,6 +81,21 @@ class FirstPass(Struct, frozen=True):
                 yield from cut(repo_id, chunk, name, data, first)
             yield counts_piece(packed.counts)
         yield from sink.close()
+
+    def _fetched(self, task: Task) -> Task:
+        """Fetch the files of repositories in object stores; return the task with the paths of this host."""
+        if isinstance(task, CheckerTask | IndexTask):
+            return structs.replace(task, root=self._fetch(task.root, task.entries))
+        if not isinstance(task, FilePartition):
+            return task
+        entries: dict[int, list[Entry]] = {}
+        for number, entry in task.files:
+            entries.setdefault(number, []).append(entry)
+        roots = [self._fetch(root, entries.get(number, ())) for number, root in enumerate(task.roots)]
+        return structs.replace(task, roots=roots)
+
+    def _fetch(self, root: RepositoryRoot, entries: Sequence[Entry]) -> RepositoryRoot:
+        return structs.replace(root, root=self.stored.fetch(root.repo_id, root.kind, root.root, entries))
 
     def work_on_chunk(
         self,

@@ -30,6 +30,7 @@ from typing import NamedTuple, Protocol
 from msgspec import msgpack, structs
 
 from codeanatomy.delta.log.folder import NO_FILES, NewFiles
+from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.file_commits import new_files
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
@@ -75,6 +76,7 @@ from codeanatomy.pipeline.stored_rows import stored_rows
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact, read_file_states
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
+from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import WITNESS_READS
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -224,8 +226,22 @@ class Passes:
         normalized = NOTHING if self._is_indexed else frozenset(steps[NORMALIZE])
         chunks = {repo_id: self.run.chunk_count(repo_id) for repo_id in self.repositories}
         return FirstPass(
-            self.run.settings.extract, normalized, frozenset(steps[RELATE]), passed, chunks, sink
+            self.run.settings.extract,
+            normalized,
+            frozenset(steps[RELATE]),
+            passed,
+            chunks,
+            sink,
+            self._stored,
         )
+
+    @property
+    def _stored(self) -> StoredSources:
+        """The repositories in object stores."""
+        listings = {repo_id: self.run.listed.listings[repo_id] for repo_id in self.repositories}
+        uris = {repo_id: listing.uri for repo_id, listing in listings.items() if listing.uri}
+        policy = StorePolicy.from_profile(self.run.settings.runtime)
+        return StoredSources(policy, uris) if uris else StoredSources()
 
     def _second_work(self, sink: Sink) -> SecondPass:
         normalized = frozenset(self._busy[NORMALIZE] if self._is_indexed else ())

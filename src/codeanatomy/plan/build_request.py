@@ -27,11 +27,14 @@ from codeanatomy.extract.tools.scip_python import find_scip_python
 from codeanatomy.extract.type_checker_files import RULES, TYPES
 from codeanatomy.plan.repositories import NAMED, Repository
 from codeanatomy.plan.steps import BuildInputs, result_settings
+from codeanatomy.plan.stored_sources import is_stored
 
 # auto: local processes for small builds of local lakes, else Spark (`run_plan.choose_engine`).
 EngineChoice: TypeAlias = Literal["auto", "spark", "local"]
 # auto: run the type checker if it is installed.
 TypesChoice: TypeAlias = Literal["auto", "off"]
+# Sources named in a message.
+MAX_SHOWN = 3
 
 
 class ScipChoice(Struct, frozen=True):
@@ -89,6 +92,23 @@ class BuildRequest(Struct, frozen=True):
     engine: EngineChoice = "auto"
     # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
     since: str | None = None
+
+
+def refuse_unshared_sources(request: BuildRequest, engine: EngineChoice) -> None:
+    """Raise UsageError if executors on other hosts would have to read files of this machine."""
+    runtime = request.settings.runtime
+    if engine != "spark" or runtime.master.startswith("local") or runtime.shared_sources:
+        return
+    local = [str(each.path) for each in request.repositories if not is_stored(each.path)]
+    local += [str(path) for path in request.scip.given.values()]
+    if local:
+        more = f" and {len(local) - MAX_SHOWN:,} more" if len(local) > MAX_SHOWN else ""
+        raise UsageError(
+            f"the executors of {runtime.master} cannot read {', '.join(local[:MAX_SHOWN])}{more}, which this"
+            " machine has",
+            "upload it to an object store and name its URI, such as NAME=s3a://bucket/folder or an archive;"
+            " or use --engine local; if all hosts have it at this path, set runtime.shared_sources=true",
+        )
 
 
 def build_inputs(request: BuildRequest) -> BuildInputs:

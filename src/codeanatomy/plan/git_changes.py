@@ -49,7 +49,8 @@ class GitBaseline(Struct, frozen=True):
     def file_states(self, repo_id: str, listing: Listing, options: ExtractOptions) -> FileStates:
         """Return the state of each path; raise UsageError for a source outside of a git work tree."""
         if listing.kind != "folder":
-            raise UsageError(f"{repo_id} is an archive, which has no git commits", "omit --since")
+            what = "in an object store" if listing.uri else "an archive"
+            raise UsageError(f"{repo_id} is {what}, which has no git commits", "omit --since")
         root = decode_location(listing.root)
         index = index_path(Path(root))
         index_stats = unchanged_since(Path(root), resolve_commit(Path(root), self.commit), index)

@@ -1,8 +1,8 @@
 """Parse the sources of a command line into repositories, and list their files.
 
->>> parse_repositories(("requests=src/requests", "flask-3.1.3.tar.gz"))
+>>> parse_repositories(("requests=src/requests", "s3a://bucket/flask-3.1.3.tar.gz"))
 [Repository(repo_id='requests', path=PosixPath('src/requests')), \
-Repository(repo_id='flask-3.1.3', path=PosixPath('flask-3.1.3.tar.gz'))]
+Repository(repo_id='flask-3.1.3', path='s3a://bucket/flask-3.1.3.tar.gz')]
 
 Tests: `tests/unit/plan/test_repositories.py`.
 """
@@ -20,8 +20,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.delta.store_policy import path_of
 from codeanatomy.errors import CodeAnatomyError, UsageError
 from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.stored_sources import is_stored, list_stored
 from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileStates, file_states, states_digest
@@ -40,7 +42,13 @@ class Repository(Struct, frozen=True):
     """A folder or archive to build, and its name in the lake."""
 
     repo_id: str
-    path: Path
+    # The URI of a source in an object store is text.
+    path: Path | str
+
+    @property
+    def root(self) -> str:
+        """Absolute path, or URI."""
+        return self.path if isinstance(self.path, str) else str(self.path.absolute())
 
 
 def parse_repositories(
@@ -95,7 +103,7 @@ def list_repositories(
     paths = 0
     for ready, repository in enumerate(repositories, start=1):
         try:
-            listing = list_source(repository.path, options)
+            listing = list_repository(repository.path, options)
         except CodeAnatomyError as problem:
             failed[repository.repo_id] = (
                 f"{problem.message} ({problem.hint})" if problem.hint else problem.message
@@ -114,6 +122,11 @@ def list_repositories(
     return ListedRepositories(tuple(repositories), listings, states, digests, commits, failed, seconds)
 
 
+def list_repository(path: Path | str, options: ExtractOptions) -> Listing:
+    """List the files of a folder or an archive, given its path or the URI of an object store."""
+    return list_stored(str(path), options) if is_stored(path) else list_source(Path(path), options)
+
+
 def refuse_empty_build(listed: ListedRepositories) -> None:
     """Raise UsageError if none of the repositories could be opened."""
     if not listed.listings:
@@ -122,7 +135,7 @@ def refuse_empty_build(listed: ListedRepositories) -> None:
 
 
 def git_commit(listing: Listing) -> str | None:
-    """Read the commit of a work tree from git's files; None outside of git and for an archive."""
+    """Read the commit of a work tree from git's files; None for an archive, a store, and outside of git."""
     if listing.kind != "folder":
         return None
     root = Path(decode_location(listing.root))
@@ -140,15 +153,22 @@ def _repository(source: str, base: Path) -> Repository:
     named = NAMED.fullmatch(source)
     # The name of a folder may contain "=".
     if named is not None and not (base / source).exists():
-        return Repository(_checked_name(named[1]), base / named[2])
-    path = base / source
-    name = ARCHIVE.sub("", path.resolve().name)
+        return Repository(_checked_name(named[1]), _path(named[2], base))
+    path = _path(source, base)
+    name = ARCHIVE.sub("", path.rpartition("/")[2] if isinstance(path, str) else path.resolve().name)
     if not NAME.fullmatch(name):
         raise UsageError(
             f"{source!r} does not give a name for the repository",
             "write NAME=PATH, with a name of letters, digits and . _ @ + / -",
         )
     return Repository(name, path)
+
+
+def _path(text: str, base: Path) -> Path | str:
+    """Return a path relative to a folder, or the URI of an object store."""
+    if is_stored(text):
+        return text.rstrip("/")
+    return Path(path_of(text)) if text.lower().startswith("file:") else base / text
 
 
 def _checked_name(name: str) -> str:

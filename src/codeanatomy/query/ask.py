@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import MAX_NAME_CHARS, AmbiguousSymbol, UnknownName, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
@@ -189,9 +190,11 @@ def _resolve_symbols_or_diff(
         raise UsageError(
             f"the source folder of {name} is not recorded in the lake", "name symbols instead of --diff"
         )
-    if Path(row.repo_root).is_file():
+    is_remote = not is_local(row.repo_root)
+    if is_remote or Path(row.repo_root).is_file():
         raise UsageError(
-            f"{name} was built from an archive, which has no commits", "name symbols instead of --diff"
+            f"{name} was built from an {'object store' if is_remote else 'archive'}, which has no commits",
+            "name symbols instead of --diff",
         )
     changes = changed_symbols(reader, Path(row.repo_root), diff, repo_id=name)
     names = [symbol.symbol for symbol in changes.symbols]

@@ -52,12 +52,18 @@ from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
 from codeanatomy.pipeline.passes import Passes, work_groups
-from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
+from codeanatomy.plan.build_request import (
+    BuildRequest,
+    build_inputs,
+    refuse_unshared_sources,
+    source_inputs,
+)
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run, refuse_engine
 from codeanatomy.plan.steps import BuildInputs
+from codeanatomy.plan.stored_sources import register_sources
 from codeanatomy.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
@@ -122,8 +128,10 @@ def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     began, started = time.monotonic(), datetime.now(UTC)
     # First: nothing of a lake that the engine cannot write is looked at, which may be far away.
     refuse_engine(request.engine, request.lake, request.settings.tables, request.until)
+    refuse_unshared_sources(request, request.engine)
     policy = StorePolicy.from_profile(request.settings.runtime)
     register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
+    register_sources((each.path for each in request.repositories), request.settings.runtime)
     refuse_unwritable(request.lake)
     since = None if request.since is None else GitBaseline(request.lake, request.since)
     listed = list_repositories(request.repositories, request.settings.extract, progress, since)
@@ -254,7 +262,10 @@ def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, L
     """Read the state of the lake and plan the run."""
     state = lake_state(prepared.request.lake, prepared.request.settings.tables)
     check_gates(effective_tables(prepared.request, state), state.outputs)
-    return plan_run(prepared.plan_request, state, unfinished), state
+    plan = plan_run(prepared.plan_request, state, unfinished)
+    if not plan.nothing_to_do:
+        refuse_unshared_sources(prepared.request, plan.engine)
+    return plan, state
 
 
 def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:

@@ -30,6 +30,7 @@ from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice
 from codeanatomy.plan.repositories import Repository, list_repositories
 from codeanatomy.plan.run_plan import LakeState, PlanRequest, plan_run
 from codeanatomy.plan.steps import STAGES
+from codeanatomy.plan.stored_sources import is_stored, register_sources
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
 
@@ -74,6 +75,7 @@ def build_requests(
 ) -> list[BuildRequest]:
     """Return the build requests of repositories, one for all that were built with the same options."""
     repositories = [Repository(name, _source(row)) for name, row in rows.items()]
+    register_sources((each.path for each in repositories), settings.runtime)
     listed = list_repositories(repositories, settings.extract, progress)
     by_options: dict[RowOptions, list[Repository]] = {}
     for repository in repositories:
@@ -87,10 +89,10 @@ def build_requests(
     return [_request(options, settings, root, group) for options, group in by_options.items()]
 
 
-def _source(row: RunManifest) -> Path:
+def _source(row: RunManifest) -> Path | str:
     if not row.repo_root:
         raise UsageError(f"the source path of {row.repo_id} is not recorded", "build it again")
-    return Path(row.repo_root)
+    return row.repo_root if is_stored(row.repo_root) else Path(row.repo_root)
 
 
 def _refuse_changed(row: RunManifest, digest: str | None) -> None:

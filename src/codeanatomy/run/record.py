@@ -195,7 +195,7 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
     return {
         "run_id": run.run_id,
         "repo_id": repository.repo_id,
-        "repo_root": str(repository.path.absolute()),
+        "repo_root": repository.root,
         "started_at": run.started,
         "finished_at": finished,
         "profile_hash": run.settings.runtime.identity,

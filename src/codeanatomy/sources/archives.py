@@ -94,30 +94,29 @@ class Member(Struct, frozen=True):
     head: bytes = b""
 
 
-def list_archive(path: Path, options: ExtractOptions) -> Listing:
-    """List the entries of an archive."""
+def list_archive(path: Path, options: ExtractOptions, uri: str = "") -> Listing:
+    """List the entries of an archive; `uri` names the object of a store that it is a copy of."""
+    name = uri or str(path)
     try:
-        kind = archive_kind(path)
+        kind = archive_kind(path, name)
         if kind == "zip":
             with open_zip(path, options) as archive:
-                members = list(_within_limits(_zip_members(archive), path, options))
+                members = list(_within_limits(_zip_members(archive), name, options))
         else:
             with open_tar(path, options) as (tar, stream):
-                members = list(_within_limits(_tar_members(tar, stream), path, options))
+                members = list(_within_limits(_tar_members(tar, stream), name, options))
     except UsageError:
         raise
     # Parsers of hostile bytes raise all kinds of exceptions.
     except Exception as problem:
         reason = f"{type(problem).__name__}: {problem}"
-        raise UsageError(f"{path} is damaged or not a supported archive: {reason}", HINT) from problem
-    tree = _ArchiveTree(options)
-    return Listing(
-        encode_location(str(path)), kind, sorted_by_path(tree.list_entries(_with_paths(members, kind)))
-    )
+        raise UsageError(f"{name} is damaged or not a supported archive: {reason}", HINT) from problem
+    entries = _ArchiveTree(options).list_entries(_with_paths(members, kind))
+    return Listing(encode_location(str(path)), kind, sorted_by_path(entries), uri)
 
 
-def archive_kind(path: Path) -> Literal["zip", "tar"]:
-    """Detect the kind of an archive by its bytes."""
+def archive_kind(path: Path, name: str) -> Literal["zip", "tar"]:
+    """Detect the kind of an archive by its bytes; `name` is for messages."""
     with path.open("rb") as stream:
         head = stream.read(BLOCK)
     # The last member of a tar may be a zip, so this comes first.
@@ -125,7 +124,7 @@ def archive_kind(path: Path) -> Literal["zip", "tar"]:
         return "tar"
     if head.startswith(b"PK") or zipfile.is_zipfile(path):
         return "zip"
-    raise UsageError(f"{path} is neither a folder nor an archive", HINT)
+    raise UsageError(f"{name} is neither a folder nor an archive", HINT)
 
 
 def _is_tar_header(head: bytes) -> bool:
@@ -199,19 +198,19 @@ def open_tar(path: Path, options: ExtractOptions) -> Iterator[tuple[tarfile.TarF
             yield tar, stream
 
 
-def _within_limits(members: Iterable[Member], path: Path, options: ExtractOptions) -> Iterator[Member]:
+def _within_limits(members: Iterable[Member], name: str, options: ExtractOptions) -> Iterator[Member]:
     """Yield the members; raise UsageError if there are too many or they are too large."""
     total = 0
     for count, member in enumerate(members, 1):
         total += member.size
         if count > options.max_archive_entries:
             raise UsageError(
-                f"{path} has more than {options.max_archive_entries} entries",
+                f"{name} has more than {options.max_archive_entries} entries",
                 "raise extract.max_archive_entries if you trust it",
             )
         if total > options.max_archive_size:
             raise UsageError(
-                f"{path} unpacks to more than {options.max_archive_size} bytes",
+                f"{name} unpacks to more than {options.max_archive_size} bytes",
                 "raise extract.max_archive_size if you trust it",
             )
         yield member

@@ -26,7 +26,8 @@ purpose. Git's index is not read, so a file that is tracked although a pattern m
 relative to the root. An excluded folder is not entered; of the include patterns, the one that matches the
 file or the nearest folder above it counts.
 
-`sources.archives` lists archives; `sources.detect` chooses. Tests: `tests/unit/sources/test_listing.py`.
+`sources.archives` lists archives, `sources.stored_objects` folders of object stores by the same rules, and
+`sources.detect` chooses. Tests: `tests/unit/sources/test_listing.py`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
 from msgspec import Struct
@@ -115,19 +116,21 @@ class Listing(Struct, frozen=True):
     """The absolute path of a folder or an archive (`encode_location`) and its entries sorted by path."""
 
     root: str
-    kind: Literal["folder", "zip", "tar"]
+    # copies: a folder of an object store, of whose files `root` has copies (`sources.stored_objects`).
+    kind: Literal["folder", "zip", "tar", "copies"]
     entries: tuple[Entry, ...]
+    # URI of a source in an object store, of which `root` is a copy on this machine; else empty.
+    uri: str = ""
 
 
 def list_folder(root: Path, options: ExtractOptions) -> Listing:
     """List the entries of a folder; `root` is absolute and contains no link."""
-    walk = _FolderWalk(root, Selection(options), options.max_file_size)
     try:
         with closing_fd(os.open(root, FOLDER_FLAGS)) as root_fd:
-            walk.run(root_fd)
+            entries = walk_folders(_LocalTree(str(root), root_fd), options, _levels_above(root))
     except OSError as problem:
         raise UsageError(f"{root} cannot be read: {problem}", "check its permissions") from problem
-    return Listing(encode_location(str(root)), "folder", sorted_by_path(walk.entries))
+    return Listing(encode_location(str(root)), "folder", sorted_by_path(entries))
 
 
 def sorted_by_path(entries: Iterable[Entry]) -> tuple[Entry, ...]:
@@ -284,37 +287,113 @@ class _Folder(Struct, frozen=True):
     included: bool
 
 
+class FileFacts(Protocol):
+    """Size and modification time of a file."""
+
+    @property
+    def st_size(self) -> int: ...
+    @property
+    def st_mtime_ns(self) -> int: ...
+
+
+class FolderItem(Protocol):
+    """A file or folder in a folder, as `os.scandir` yields them."""
+
+    @property
+    def name(self) -> str: ...
+    def is_symlink(self) -> bool: ...
+    def is_dir(self, *, follow_symlinks: bool) -> bool: ...
+    def is_file(self, *, follow_symlinks: bool) -> bool: ...
+    def stat(self, *, follow_symlinks: bool) -> FileFacts: ...
+
+
+class OpenFolder(Protocol):
+    """A folder while it is visited; methods raise OSError."""
+
+    def items(self) -> Sequence[FolderItem]:
+        """List the files and folders in it."""
+
+    def read_head(self, name: str, size: int) -> bytes:
+        """Read the first bytes of a file."""
+
+
+class FolderTree(Protocol):
+    """Folders below a root, in a file system or in an object store."""
+
+    def open(self, path: str) -> AbstractContextManager[OpenFolder]:
+        """Open a folder; raise OSError if that is not possible."""
+
+    def location(self, path: str) -> str:
+        """Return what is opened to read a path (see `Entry`)."""
+
+
+class _LocalFolder(Struct, frozen=True):
+    """A folder of a file system."""
+
+    fd: int
+
+    def items(self) -> list[os.DirEntry[str]]:
+        with os.scandir(self.fd) as scan:
+            return list(scan)
+
+    def read_head(self, name: str, size: int) -> bytes:
+        return read_head(name, self.fd, size)
+
+
+class _LocalTree(Struct, frozen=True):
+    """Folders of a file system below an open root."""
+
+    root: str
+    root_fd: int
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[_LocalFolder]:
+        with closing_fd(open_below(self.root_fd, path)) as fd:
+            yield _LocalFolder(fd)
+
+    def location(self, path: str) -> str:
+        return f"{self.root.rstrip('/')}/{path}"
+
+
+def walk_folders(
+    tree: FolderTree, options: ExtractOptions, levels: tuple[IgnoreLevel, ...] = ()
+) -> list[Entry]:
+    """Visit folders and list their entries; `levels` are ignore files above the root."""
+    walk = _FolderWalk(tree, Selection(options), options.max_file_size)
+    walk.run(levels)
+    return walk.entries
+
+
 class _FolderWalk:
     """Visit folders and collect entries."""
 
-    def __init__(self, root: Path, selection: Selection, max_size: int) -> None:
-        self.root = root
+    def __init__(self, tree: FolderTree, selection: Selection, max_size: int) -> None:
+        self.tree = tree
         self.selection = selection
         self.max_size = max_size
         self.entries: list[Entry] = []
 
-    def run(self, root_fd: int) -> None:
-        pending = [_Folder("", _levels_above(self.root), False)]
+    def run(self, levels: tuple[IgnoreLevel, ...]) -> None:
+        pending = [_Folder("", levels, False)]
         while pending:
             folder = pending.pop()
             try:
-                with closing_fd(open_below(root_fd, folder.path)) as folder_fd:
-                    pending += self.visit(folder, folder_fd)
+                with self.tree.open(folder.path) as opened:
+                    pending += self.visit(folder, opened)
             except OSError as problem:
                 if not folder.path:
                     raise
                 self.add(folder.path, skip_reason(problem))
 
-    def visit(self, folder: _Folder, folder_fd: int) -> list[_Folder]:
+    def visit(self, folder: _Folder, opened: OpenFolder) -> list[_Folder]:
         """Add the entries of one folder; return its sub-folders to visit."""
-        with os.scandir(folder_fd) as scan:
-            items = list(scan)
+        items = opened.items()
         names = {item.name for item in items}
         if folder.path and not names.isdisjoint(ENVIRONMENT_MARKERS):
             self.add(folder.path, "virtual_environment")
             return []
         prefix = f"{folder.path}/" if folder.path else ""
-        rules = _read_rules(folder_fd, [name for name in IGNORE_FILES if name in names])
+        rules = read_rules(opened, [name for name in IGNORE_FILES if name in names])
         own_level = () if rules is None else (IgnoreLevel(rules, cut=len(os.fsencode(prefix))),)
         folder = replace(folder, levels=own_level + folder.levels)
         subfolders: list[_Folder] = []
@@ -327,7 +406,7 @@ class _FolderWalk:
             elif not item.is_file(follow_symlinks=False):
                 self.add(path, "not_a_file")
             elif may_be_python(item.name):
-                self.check_file(folder, path, item, folder_fd)
+                self.check_file(folder, path, item, opened)
         return subfolders
 
     def check_folder(self, parent: _Folder, path: str) -> Iterator[_Folder]:
@@ -340,7 +419,7 @@ class _FolderWalk:
         else:
             self.add(path, reason)
 
-    def check_file(self, folder: _Folder, path: str, item: os.DirEntry[str], folder_fd: int) -> None:
+    def check_file(self, folder: _Folder, path: str, item: FolderItem, opened: OpenFolder) -> None:
         """Add a file that is to be read, or as skipped."""
         try:
             status = item.stat(follow_symlinks=False)
@@ -351,33 +430,33 @@ class _FolderWalk:
         if reason != "excluded" and is_ignored(folder.levels, os.fsencode(path), False):
             reason = "ignored"
         if reason is None and "." not in item.name:
-            reason = _script_reason(item.name, folder_fd)
+            reason = _script_reason(item.name, opened)
         if reason is None and status.st_size > self.max_size:
             reason = "too_large"
         self.add(path, reason, status)
 
-    def add(self, path: str, reason: SkippedReason | None, status: os.stat_result | None = None) -> None:
+    def add(self, path: str, reason: SkippedReason | None, status: FileFacts | None = None) -> None:
         """Add an entry: skipped for a reason, or to be read if there is none."""
         size, mtime = (None, None) if status is None else (status.st_size, status.st_mtime_ns)
-        location = f"{str(self.root).rstrip('/')}/{path}"
+        location = encode_location(self.tree.location(path))
         stub = status is not None and path.lower().endswith(STUB)
-        self.entries.append(Entry(escape_path(path), encode_location(location), size, mtime, stub, reason))
+        self.entries.append(Entry(escape_path(path), location, size, mtime, stub, reason))
 
 
-def _script_reason(name: str, folder_fd: int) -> SkippedReason | None:
+def _script_reason(name: str, folder: OpenFolder) -> SkippedReason | None:
     try:
-        head = read_head(name, folder_fd, HEAD_BYTES)
+        head = folder.read_head(name, HEAD_BYTES)
     except OSError as problem:
         return skip_reason(problem)
     return None if is_python_script(head) else "not_python"
 
 
-def _read_rules(folder_fd: int, names: Sequence[str]) -> Rules | None:
+def read_rules(folder: OpenFolder, names: Sequence[str]) -> Rules | None:
     """Read the rules of a folder's ignore files, of which later ones win; skip those that cannot be read."""
     texts = []
     for name in names:
         try:
-            text = read_head(name, folder_fd, IGNORE_BYTES)
+            text = folder.read_head(name, IGNORE_BYTES)
         except OSError:
             continue
         # A line cut in the middle could match other paths.
@@ -410,6 +489,6 @@ def _rules_at(top: Path, folder: str, names: Sequence[str]) -> Rules | None:
             closing_fd(os.open(top, FOLDER_FLAGS)) as top_fd,
             closing_fd(open_below(top_fd, folder)) as folder_fd,
         ):
-            return _read_rules(folder_fd, names)
+            return read_rules(_LocalFolder(folder_fd), names)
     except OSError:
         return None

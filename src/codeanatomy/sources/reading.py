@@ -15,7 +15,8 @@ time in milliseconds hides a change of the same size within one millisecond.
 
 Members of a zip are read in the given order. A tar has no index: its members are read in the order of the
 archive, in one pass that skips from one wanted member to the next. An entry skipped by the listing is not
-opened.
+opened. Files of an object store are read from copies on this machine, which were fetched before: a copy is of
+the object that was listed, so it does not change (`sources.stored_objects`).
 
 Tests: `tests/unit/sources/test_reading.py`.
 """
@@ -23,6 +24,7 @@ Tests: `tests/unit/sources/test_reading.py`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tarfile
 import time
@@ -58,6 +60,7 @@ from codeanatomy.sources.source_file import Unreadable
 # How often a file that changed while it was read is read again, after a pause.
 RETRIES = 3
 PAUSE_SECONDS = 0.02
+COPY = re.compile(r"[0-9a-f]{40}")
 TOO_LARGE = "has more bytes than extract.max_file_size = {}"
 
 
@@ -165,6 +168,23 @@ def _read_all(read: Callable[[], bytes], limit: int) -> bytes:
     return b"".join(pieces)
 
 
+def _read_copies(root: str, entries: Sequence[Entry], options: ExtractOptions) -> Iterator[Reading]:
+    yield from _read_each(entries, partial(_read_copy, root, options.max_file_size))
+
+
+def _read_copy(root: str, limit: int, entry: Entry) -> tuple[bytes, int | None]:
+    name = decode_location(entry.location).partition("/")[0]
+    if not COPY.fullmatch(name):
+        raise FileSkipped("unsafe_path", "its copy has no valid name")
+    try:
+        with Path(root, name).open("rb") as file:
+            return _check_size(
+                _read_all(partial(file.read, limit + 1), limit), entry.size_bytes
+            ), entry.mtime_ns
+    except FileNotFoundError:
+        raise FileSkipped("vanished", "was deleted or replaced in the store after it was listed") from None
+
+
 def _read_zip(root: str, entries: Sequence[Entry], options: ExtractOptions) -> Iterator[Reading]:
     with open_zip(Path(root), options) as archive:
         yield from _read_each(entries, partial(_read_zip_member, archive, options.max_file_size))
@@ -182,7 +202,7 @@ def _read_zip_member(archive: zipfile.ZipFile, limit: int, entry: Entry) -> tupl
     return _check_size(raw, info.file_size), entry.mtime_ns
 
 
-def _check_size(raw: bytes, size: int) -> bytes:
+def _check_size(raw: bytes, size: int | None) -> bytes:
     if len(raw) != size:
         raise FileSkipped("damaged", f"has {len(raw)} bytes and declares {size}")
     return raw
@@ -215,6 +235,7 @@ def _read_tar_member(
 
 READERS: Mapping[str, Callable[[str, Sequence[Entry], ExtractOptions], Iterator[Reading]]] = {
     "folder": _read_folder,
+    "copies": _read_copies,
     "zip": _read_zip,
     "tar": _read_tar,
 }

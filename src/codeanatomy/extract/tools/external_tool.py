@@ -101,7 +101,7 @@ def import_roots(sources: Iterable[str]) -> list[str]:
 def sources_folder(
     root: RepositoryRoot, entries: Sequence[Entry], unpacked: Path, options: ExtractOptions
 ) -> Path:
-    """Return a folder with the sources as files: the listed one, or that where an archive is unpacked."""
+    """Return a folder with the sources as files: the listed one, or that where others are unpacked."""
     if root.kind == "folder":
         return Path(decode_location(root.root))
     # Paths of a listing never lead out of its root.

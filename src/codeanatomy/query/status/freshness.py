@@ -17,12 +17,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.errors import ConfigError, UsageError
+from codeanatomy.delta.store_policy import is_local
+from codeanatomy.errors import ConfigError, StorageFailure, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.query.answers import SourceState
 from codeanatomy.query.engines.statements import Query, Reader, Slice
+
+if TYPE_CHECKING:
+    from codeanatomy.config import RuntimeProfile
 
 # Folders that tools create all the time and that no build reads.
 IGNORED_FOLDERS = ("__pycache__",)
@@ -30,7 +35,8 @@ IGNORED_FOLDERS = ("__pycache__",)
 
 def source_freshness(reader: Reader, row: RunManifest) -> SourceState:
     """Return whether the source of a repository has changed since it was built."""
-    if row.source_digest is None or not row.repo_root:
+    # An object store takes too long to be checked for every answer; `status` does it.
+    if row.source_digest is None or not row.repo_root or not is_local(row.repo_root):
         return "unknown"
     root = row.repo_root.rstrip("/")
     if not Path(root).is_dir():
@@ -97,17 +103,27 @@ def _is_new(entry: os.DirEntry[str], folders: set[str], known: set[str]) -> bool
     return entry.path not in known and may_be_python(entry.name)
 
 
-def source_state(row: RunManifest, options: ExtractOptions) -> SourceState:
-    """Return whether a source has changed, exactly: list it and read its files as a build would."""
-    from codeanatomy.sources.detect import list_source
+def source_state(
+    row: RunManifest, options: ExtractOptions, profile: RuntimeProfile | None = None
+) -> SourceState:
+    """Return whether a source has changed, exactly: list it and read its files as a build would.
+
+    One in an object store is opened with the storage options of the profile; unknown without a profile.
+    """
+    from codeanatomy.plan.repositories import list_repository
+    from codeanatomy.plan.stored_sources import register_sources
     from codeanatomy.sources.digest import source_digest
 
     if row.source_digest is None or not row.repo_root:
         return "unknown"
     path = Path(row.repo_root)
+    if not is_local(row.repo_root):
+        if profile is None:
+            return "unknown"
+        register_sources([row.repo_root], profile)
     try:
-        digest = source_digest(list_source(path, options), options)
-    except UsageError as problem:
+        digest = source_digest(list_repository(row.repo_root, options), options)
+    except (UsageError, StorageFailure) as problem:
         # A relative path may be valid in another folder; a source that cannot be opened may still exist.
         missing = isinstance(problem.__cause__, FileNotFoundError | NotADirectoryError)
         return "gone" if missing and path.is_absolute() else "unknown"

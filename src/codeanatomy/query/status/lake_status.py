@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -26,6 +26,9 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
 from codeanatomy.query.answers import SourceState
 from codeanatomy.query.status.freshness import source_state
+
+if TYPE_CHECKING:
+    from codeanatomy.config import RuntimeProfile
 
 
 class RepositoryStatus(Struct, frozen=True):
@@ -83,9 +86,16 @@ class LakeStatus(Struct, frozen=True):
 
 
 def status(
-    root: str, options: ExtractOptions, as_of: str | None = None, limit: int | None = None
+    root: str,
+    options: ExtractOptions,
+    as_of: str | None = None,
+    limit: int | None = None,
+    profile: RuntimeProfile | None = None,
 ) -> LakeStatus:
-    """Report at most `limit` published repositories, the current writer, and the newest failed run."""
+    """Report at most `limit` published repositories, the current writer, and the newest failed run.
+
+    Sources in object stores are opened with the storage options of the profile, and unknown without one.
+    """
     writer = _writer(root)
     lake, runs = _open_snapshot(root, as_of, writer)
     rows = list(lake.repositories.values()) if lake else []
@@ -95,7 +105,7 @@ def status(
         root,
         lake.run_id if lake else None,
         lake.published_at if lake else None,
-        tuple(_repository(row, builders.get(row.repo_id, row), options) for row in rows[:limit]),
+        tuple(_repository(row, builders.get(row.repo_id, row), options, profile) for row in rows[:limit]),
         len(rows),
         writer,
         _failed(runs[-1]) if runs else None,
@@ -119,7 +129,9 @@ def _open_snapshot(
     return (Snapshot.after(root, runs) if any(run.succeeded for run in runs) else None), runs
 
 
-def _repository(row: RunManifest, built: RunManifest, options: ExtractOptions) -> RepositoryStatus:
+def _repository(
+    row: RunManifest, built: RunManifest, options: ExtractOptions, profile: RuntimeProfile | None
+) -> RepositoryStatus:
     graph = row.row_counts if "graph" in row.plan_fingerprints else {}
     return RepositoryStatus(
         row.repo_id,
@@ -130,7 +142,7 @@ def _repository(row: RunManifest, built: RunManifest, options: ExtractOptions) -
         row.row_counts.get("repo_file_blobs_v1"),
         graph.get("cpg_nodes"),
         graph.get("cpg_edges"),
-        source_state(row, options),
+        source_state(row, options, profile),
     )
 
 
