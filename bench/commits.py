@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
@@ -45,7 +45,7 @@ def commit_by_transaction(tables: LakeTables, files: list[DataFile], number: int
     """Commit with delta-rs."""
     table = DeltaTable(tables.location(TABLE.name))
     now = int(time.time() * 1000)
-    adds = [
+    adds: list[AddAction | RemoveAction] = [
         AddAction(each.path, each.size_bytes, dict(each.partition), now, True, each.stats) for each in files
     ]
     table.create_write_transaction(adds, "append", table.schema())
