@@ -80,6 +80,8 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
     cores: Count | None = None
     driver_memory: Memory = "4g"
     executor_memory: Memory = "4g"
+    # Archive of `codeanatomy environment` that the executors of a cluster unpack: a path or a URI.
+    environment: str | None = None
     # Upper bound; adaptive query execution merges small partitions.
     shuffle_partitions: Count = 16
     # Further Spark settings, by full name.

@@ -502,6 +502,7 @@ CHANGED: dict[str, object] = {
     "cores": 1,
     "driver_memory": "5g",
     "executor_memory": "5g",
+    "environment": "env.tar.gz",
     "shuffle_partitions": 17,
     "spark": {"spark.a": "1"},
     "delta": {"a": "1"},

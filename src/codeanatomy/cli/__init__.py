@@ -13,7 +13,7 @@
     observe     observe
     maintain    maintain, its single operations, properties, features
     restore     restore, export-snapshot
-    reference   tables, table, kinds, config, doctor, setup, docs
+    reference   tables, table, kinds, config, doctor, setup, environment, docs
     doctor      checks of this machine
     docs_pages  generated pages of docs/
 

@@ -41,6 +41,9 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "plan": CommandEntry("build", "Show what a build would do, without doing it."),
         "setup": CommandEntry("reference", "Download the jars and prepare a fast start, once per machine."),
         "doctor": CommandEntry("reference", "Check that this machine has what a build needs."),
+        "environment": CommandEntry(
+            "reference", "Pack this Python environment for the executors of a cluster."
+        ),
     },
     "Ask": {
         "find": CommandEntry("ask", "Find definitions by name, qualified name or pattern."),

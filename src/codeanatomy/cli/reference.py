@@ -225,6 +225,42 @@ def setup(connectors: tuple[str, ...]) -> None:
 
 
 @click.command()
+@click.option(
+    "--output",
+    "output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The archive to write, such as env.tar.gz.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@format_option
+def environment(output: Path, force: bool, form: Format) -> None:
+    """Pack this Python environment for the executors of a cluster.
+
+    The archive has the interpreter, codeanatomy and what it requires. Name it in the setting
+    runtime.environment: Spark then unpacks it on every executor, which needs no Python of its own.
+    """
+    from codeanatomy.spark.environment import pack_environment
+
+    packed = pack_environment(output, force=force)
+    if form == "json":
+        print_json(msgspec.to_builtins(packed))
+        return
+    print_table(
+        ("archive", "size", "files", "python", "packages"),
+        [
+            (
+                packed.path,
+                f"{packed.size_bytes / 1e6:.0f} MB",
+                str(packed.files),
+                packed.python,
+                str(len(packed.packages)),
+            )
+        ],
+    )
+
+
+@click.command()
 @click.option("--check", is_flag=True, help="Only list pages that are stale (exit code 1).")
 @click.option(
     "--to",

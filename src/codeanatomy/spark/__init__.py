@@ -1,6 +1,8 @@
 """Start Spark sessions, and read metrics and plans from Spark's JVM.
 
     class_archive   build the JVM class-data archive, which shortens the start
+    environment     pack the Python environment for executors
+    executors       check the executors of a cluster, and size their memory
     jars            fetch, verify and cache the jars that Delta needs
     java            find and check the Java runtime
     jvm             errors, boxed numbers and SQL literals between Python and the JVM

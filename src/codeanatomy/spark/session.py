@@ -9,6 +9,10 @@ there is no UI. `bench/startup.py` measures it. Tests: `tests/spark/test_session
 
 Jars of a connector to an object store come after Spark's own, as `spark.jars`: in front of them, each class
 of Spark would be looked up in 700 MB first, and the archive of classes would not fit the class path.
+
+On a cluster, executors share nothing with the driver but the network: jars and the packed environment
+(`runtime.environment`) are fetched from the driver, the cache of files is in the executor's working folder,
+and before any work a small job checks that they run the same code (`spark.executors`).
 """
 
 from __future__ import annotations
@@ -33,9 +37,11 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from codeanatomy.config import RuntimeProfile
+from codeanatomy.config import CACHE_VARIABLE, RuntimeProfile
 from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark.class_archive import java_options
+from codeanatomy.spark.environment import FOLDER, PYTHON
+from codeanatomy.spark.executors import CACHE, check_executors, memory_overhead
 from codeanatomy.spark.jars import CONNECTOR_OF_SCHEME, cache_folder, connector_jars, ensure_jars
 from codeanatomy.spark.java import find_java
 
@@ -80,7 +86,21 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
     settings = session_settings(profile, jars, java_options(cache, java, jars), connector_jars(cache))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    return _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
+    spark = _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
+    if not is_local_master(profile.master):
+        # A session that was not started by spark-submit ignores the setting.
+        spark.sparkContext.pythonExec = settings.get("spark.pyspark.python", spark.sparkContext.pythonExec)
+        try:
+            check_executors(spark, profile.environment)
+        except BaseException:
+            close_session(spark)
+            raise
+    return spark
+
+
+def is_local_master(master: str) -> bool:
+    """Return whether tasks run in the driver's process: `local`, `local[4]`, but not `local-cluster[...]`."""
+    return master.partition("[")[0] == "local"
 
 
 def close_session(spark: SparkSession) -> None:
@@ -171,7 +191,7 @@ def session_settings(
     """Return the Spark settings of a profile; settings that the user gives by full name override them."""
     class_path = os.pathsep.join(str(jar) for jar in jars)
     log_options = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -Dcodeanatomy.log={profile.log_level}"
-    local = profile.master.startswith("local")
+    local = is_local_master(profile.master)
     settings = {
         **FIXED,
         "spark.app.name": "codeanatomy",
@@ -189,11 +209,27 @@ def session_settings(
         settings["spark.jars"] = ",".join(jar.as_uri() for jar in (*jars, *connectors))
         if profile.cores is not None:
             settings["spark.cores.max"] = str(profile.cores)
+        settings |= _executor_settings(profile)
     settings.update({f"spark.databricks.delta.{key}": value for key, value in profile.delta.items()})
     settings.update({f"spark.hadoop.{key}": value for key, value in profile.storage_options.items()})
     log_store = profile.log_store_options
     settings.update({f"spark.delta.logStore.{key}": value for key, value in log_store.items()})
     return {**settings, **profile.spark}
+
+
+def _executor_settings(profile: RuntimeProfile) -> dict[str, str]:
+    """Return what executors on other machines need: the environment, a cache folder, memory for Python."""
+    cores = int(profile.spark.get("spark.executor.cores", "1"))
+    settings = {
+        f"spark.executorEnv.{CACHE_VARIABLE}": CACHE,
+        "spark.executor.memoryOverhead": memory_overhead(cores),
+    }
+    if profile.environment is not None:
+        archive = profile.environment
+        if not urlsplit(archive).scheme:
+            archive = Path(archive).absolute().as_uri()
+        settings |= {"spark.archives": f"{archive}#{FOLDER}", "spark.pyspark.python": PYTHON}
+    return settings
 
 
 # Settings that a commit must not inherit from a caller's session, because they change what is written: these

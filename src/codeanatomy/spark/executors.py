@@ -1,0 +1,116 @@
+"""Check the executors of a cluster before work starts, and size their memory.
+
+    check_executors(spark, environment=None)
+    # EnvironmentProblem: the executors cannot import codeanatomy
+    #   next: run `codeanatomy environment --output env.tar.gz` and ...
+
+Without the check, a build would fail in its first task with a traceback of another machine. The check waits
+for executors, and runs a task per core that returns the version and the hash of its code: other code would
+write other rows under the same fingerprints.
+
+Tests: `tests/unit/spark/test_executors.py`, `tests/system/test_cluster.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+from msgspec import Struct
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from codeanatomy import __version__
+from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.spark.environment import code_digest
+
+# The cache of files, in the working folder of an executor: it goes with the application.
+CACHE = "codeanatomy-cache"
+# A cluster that has no free executor for this long is reported.
+WAIT_SECONDS, POLL_SECONDS = 300.0, 0.2
+# Memory of an executor beside its heap: so much for the JVM itself, and so much per core for Python. Measured
+# on a cluster of two executors with a core each: the Python processes of an executor (worker, its child that
+# extracts, and the type checker) took 0.4 GB together in a build of requests (18 files, 0.2 MB), the JVM with
+# a heap of 1 GB 0.5 GB. A task that solves a repository takes more: 0.7 GB for django (885 files), 3 GB for
+# the standard library (1,790 files). `spark.executor.pyspark.memory` is not set: it limits the address space,
+# of which Arrow reserves much more than it uses.
+PYTHON_MB = 1024
+JVM_MB = 512
+PACK = (
+    "run `codeanatomy environment --output env.tar.gz` and add --set runtime.environment=env.tar.gz, "
+    "or install the same version of codeanatomy on every host"
+)
+
+
+class ExecutorReport(Struct, frozen=True):
+    """What an executor runs."""
+
+    host: str
+    version: str
+    digest: str
+
+
+def memory_overhead(cores: int) -> str:
+    """Return the memory that an executor of so many cores needs beside its heap, for Spark's setting."""
+    return f"{JVM_MB + cores * PYTHON_MB}m"
+
+
+def check_executors(spark: SparkSession, environment: str | None, seconds: float = WAIT_SECONDS) -> None:
+    """Raise EnvironmentProblem if there are no executors, or if they do not run the code of the driver."""
+    _await_executor(spark, seconds)
+    context = spark.sparkContext
+    tasks = max(1, context.defaultParallelism)
+    try:
+        reports = context.parallelize(range(tasks), tasks).mapPartitions(_report).collect()
+    except (Py4JError, PySparkException) as problem:
+        raise explain_failure(str(problem), environment) from problem
+    for report in reports:
+        if (report.version, report.digest) != (__version__, code_digest()):
+            raise EnvironmentProblem(
+                f"the executor on {report.host} runs codeanatomy {report.version} ({report.digest}), "
+                f"this is {__version__} ({code_digest()})",
+                PACK,
+            )
+
+
+def explain_failure(text: str, environment: str | None) -> EnvironmentProblem:
+    """Explain why executors could not run the check, given the text of Spark's error."""
+    missing = re.search(r"ModuleNotFoundError: No module named '([\w.]+)'", text)
+    if missing is not None:
+        return EnvironmentProblem(f"the executors cannot import {missing[1]}", PACK)
+    other = re.search(r"Python in worker has different version.*", text) or re.search(
+        r"\[PYTHON_VERSION_MISMATCH\].*", text
+    )
+    if other is not None:
+        return EnvironmentProblem(f"the executors have another Python: {other[0]}", PACK)
+    program = re.search(r'Cannot run program "([^"]+)"[^\n]*', text)
+    if program is not None and environment is None:
+        return EnvironmentProblem(f"the executors have no Python at {program[1]}", PACK)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = program[0] if program else next((each for each in lines if "Exception" in each), text[:300])
+    return EnvironmentProblem(
+        f"the executors cannot run a task: {cause}", "set runtime.log_level=warn to see the log of Spark"
+    )
+
+
+def _await_executor(spark: SparkSession, seconds: float) -> None:
+    context = cast("Any", spark.sparkContext._jsc).sc()
+    end = time.monotonic() + seconds
+    # The driver is one of them.
+    while context.getExecutorMemoryStatus().size() < 2:
+        if time.monotonic() > end:
+            raise EnvironmentProblem(
+                f"the cluster started no executor within {seconds:.0f} s",
+                "check that it has free workers with runtime.executor_memory and the cores of an executor, "
+                "and that they can reach this host (spark.driver.host); their logs have the reason",
+            )
+        time.sleep(POLL_SECONDS)
+
+
+def _report(_: Iterable[int]) -> Iterator[ExecutorReport]:
+    """Run on an executor."""
+    yield ExecutorReport(socket.gethostname(), __version__, code_digest())

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from codeanatomy import __version__
+from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.spark.environment import code_digest
+from codeanatomy.spark.executors import ExecutorReport, check_executors, explain_failure, memory_overhead
+
+
+class Session:
+    """A session of a cluster with some executors, whose tasks return the given reports."""
+
+    def __init__(self, executors: int, *reports: ExecutorReport) -> None:
+        status = SimpleNamespace(size=lambda: executors + 1)
+        self._jsc = SimpleNamespace(sc=lambda: SimpleNamespace(getExecutorMemoryStatus=lambda: status))
+        self.reports = list(reports)
+        self.sparkContext: Any = self
+        self.defaultParallelism = 2
+
+    def parallelize(self, *_: object) -> Any:
+        return self
+
+    def mapPartitions(self, _: object) -> Any:  # noqa: N802
+        return self
+
+    def collect(self) -> list[ExecutorReport]:
+        return self.reports
+
+
+def check(session: Any, seconds: float = 0) -> None:
+    check_executors(session, None, seconds)
+
+
+def test_executors_of_the_same_code_pass() -> None:
+    check(Session(2, ExecutorReport("one", __version__, code_digest())))
+
+
+def test_executors_of_other_code_are_named() -> None:
+    with pytest.raises(EnvironmentProblem, match=r"executor on two runs codeanatomy 0\.0\.1") as error:
+        check(Session(2, ExecutorReport("two", "0.0.1", code_digest())))
+    assert "codeanatomy environment" in str(error.value)
+    with pytest.raises(EnvironmentProblem, match="abcdef"):
+        check(Session(2, ExecutorReport("two", __version__, "abcdef")))
+
+
+def test_a_cluster_without_executors_is_reported() -> None:
+    with pytest.raises(EnvironmentProblem, match="no executor within 0 s"):
+        check(Session(0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x\nModuleNotFoundError: No module named 'codeanatomy'\n", "cannot import codeanatomy"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12", "another Python"),
+        ('IOException: Cannot run program "/opt/python": error=2', "no Python at /opt/python"),
+        ("a\norg.apache.spark.SparkException: no disk", "no disk"),
+    ],
+)
+def test_failures_of_the_check_are_explained(text: str, message: str) -> None:
+    problem = explain_failure(text, None)
+    assert message in str(problem)
+    assert "codeanatomy environment" in str(problem) or "log_level" in str(problem)
+
+
+def test_memory_grows_with_the_cores() -> None:
+    assert (memory_overhead(1), memory_overhead(4)) == ("1536m", "4608m")
