@@ -94,7 +94,7 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
     log_store_options: dict[str, str] = field(default_factory=dict)
     # Refuse URIs outside of the local file system.
     require_local_paths: bool = False
-    # Local sources have the same paths on all hosts of a cluster, as on a shared file system.
+    # Local sources and lakes have the same paths on all hosts of a cluster, as on a shared file system.
     shared_sources: bool = False
     # Lowest level that Spark logs to stderr.
     log_level: LogLevel = "off"

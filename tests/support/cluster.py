@@ -34,7 +34,7 @@ from support.folders import ROOT
 
 DEPLOY = "org.apache.spark.deploy"
 EXECUTOR = "CoarseGrainedExecutorBackend"
-START_SECONDS, STOP_SECONDS = 60, 20
+START_SECONDS, STOP_SECONDS = 180, 30
 # Users of every system, of which neither owns a file.
 USERS = ("nobody", "daemon")
 # Executors of one address would read each other's files of a shuffle directly.

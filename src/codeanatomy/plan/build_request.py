@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.config import Settings
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.scip.documents import VERSION as SCIP_VERSION
@@ -95,7 +96,7 @@ class BuildRequest(Struct, frozen=True):
 
 
 def refuse_unshared_sources(request: BuildRequest, engine: EngineChoice) -> None:
-    """Raise UsageError if executors on other hosts would have to read files of this machine."""
+    """Raise UsageError if executors on other hosts would have to read or write files of this machine."""
     runtime = request.settings.runtime
     if engine != "spark" or runtime.master.startswith("local") or runtime.shared_sources:
         return
@@ -108,6 +109,12 @@ def refuse_unshared_sources(request: BuildRequest, engine: EngineChoice) -> None
             " machine has",
             "upload it to an object store and name its URI, such as NAME=s3a://bucket/folder or an archive;"
             " or use --engine local; if all hosts have it at this path, set runtime.shared_sources=true",
+        )
+    if is_local(request.lake):
+        raise UsageError(
+            f"the executors of {runtime.master} cannot write the lake {request.lake}, which this machine has",
+            "use a lake in an object store, such as --lake s3a://bucket/lake; or use --engine local;"
+            " if all hosts have it at this path, set runtime.shared_sources=true",
         )
 
 

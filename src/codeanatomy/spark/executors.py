@@ -5,18 +5,21 @@
     #   next: run `codeanatomy environment --output env.tar.gz` and ...
 
 Without the check, a build would fail in its first task with a traceback of another machine. The check waits
-for executors, and runs a task per core that returns the version and the hash of its code: other code would
-write other rows under the same fingerprints.
+for executors, and runs a task per core that returns the hash of its code and the versions of extractors: with
+others, it would write other rows under the same fingerprints.
 
 Tests: `tests/unit/spark/test_executors.py`, `tests/system/test_cluster.py`.
 """
 
 from __future__ import annotations
 
+import platform
 import re
 import socket
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
 from msgspec import Struct
@@ -40,6 +43,8 @@ WAIT_SECONDS, POLL_SECONDS = 300.0, 0.2
 # of which Arrow reserves much more than it uses.
 PYTHON_MB = 1024
 JVM_MB = 512
+# Extractors, and the type checker.
+ROW_PACKAGES = ("libcst", "tree-sitter", "tree-sitter-python", "protobuf", "pyrefly")
 PACK = (
     "run `codeanatomy environment --output env.tar.gz` and add --set runtime.environment=env.tar.gz, "
     "or install the same version of codeanatomy on every host"
@@ -52,6 +57,8 @@ class ExecutorReport(Struct, frozen=True):
     host: str
     version: str
     digest: str
+    # Python and packages on which rows depend, with their versions.
+    versions: dict[str, str]
 
 
 def memory_overhead(cores: int) -> str:
@@ -68,6 +75,7 @@ def check_executors(spark: SparkSession, environment: str | None, seconds: float
         reports = context.parallelize(range(tasks), tasks).mapPartitions(_report).collect()
     except (Py4JError, PySparkException) as problem:
         raise explain_failure(str(problem), environment) from problem
+    expected = row_versions()
     for report in reports:
         if (report.version, report.digest) != (__version__, code_digest()):
             raise EnvironmentProblem(
@@ -75,6 +83,21 @@ def check_executors(spark: SparkSession, environment: str | None, seconds: float
                 f"this is {__version__} ({code_digest()})",
                 PACK,
             )
+        for name in sorted(expected.keys() | report.versions.keys()):
+            here, there = expected.get(name, "missing"), report.versions.get(name, "missing")
+            if here != there:
+                raise EnvironmentProblem(
+                    f"{name} of the executor on {report.host} is {there}, of this machine {here}", PACK
+                )
+
+
+def row_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that rows depend on; some are optional."""
+    versions = {"python": platform.python_version()}
+    for name in ROW_PACKAGES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
 
 
 def explain_failure(text: str, environment: str | None) -> EnvironmentProblem:
@@ -113,4 +136,4 @@ def _await_executor(spark: SparkSession, seconds: float) -> None:
 
 def _report(_: Iterable[int]) -> Iterator[ExecutorReport]:
     """Run on an executor."""
-    yield ExecutorReport(socket.gethostname(), __version__, code_digest())
+    yield ExecutorReport(socket.gethostname(), __version__, code_digest(), row_versions())

@@ -213,10 +213,12 @@ def test_uris_are_parsed(tmp_path: Path) -> None:
     assert (first.root, second.repo_id) == ("abfss://c@account.dfs.core.windows.net/demo.zip", "flask-3.1")
 
 
-def order(*settings: str, sources: tuple[Path | str, ...], **options: Any) -> BuildRequest:
+def order(
+    *settings: str, sources: tuple[Path | str, ...], lake: str = "s3a://bucket/lake", **options: Any
+) -> BuildRequest:
     effective = load_settings(settings, env={}, start=None)
     repositories = tuple(Repository(f"r{number}", path) for number, path in enumerate(sources))
-    return BuildRequest("lake", effective, repositories, **options)
+    return BuildRequest(lake, effective, repositories, **options)
 
 
 @pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host:6443"])
@@ -232,6 +234,18 @@ def test_sources_of_the_driver_are_refused_on_a_cluster(master: str) -> None:
     index = ScipChoice(given={"r0": Path("index.scip")})
     with pytest.raises(UsageError, match=r"cannot read index\.scip"):
         refuse_unshared_sources(order(remote, sources=(URI,), scip=index), "spark")
+
+
+def test_a_lake_of_the_driver_is_refused_on_a_cluster() -> None:
+    """Executors would write its files to their own disks, and a commit would name files that are missing."""
+    for lake in ("lake", "file:/data/lake"):
+        request = order("runtime.master=yarn", sources=(URI,), lake=lake)
+        with pytest.raises(UsageError, match=f"the executors of yarn cannot write the lake {lake}, which"):
+            refuse_unshared_sources(request, "spark")
+        refuse_unshared_sources(request, "local")
+    refuse_unshared_sources(
+        order("runtime.master=yarn", "runtime.shared_sources=true", sources=(URI,), lake="lake"), "spark"
+    )
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local-cluster[2,1,1024]"])

@@ -8,7 +8,13 @@ import pytest
 from codeanatomy import __version__
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.spark.environment import code_digest
-from codeanatomy.spark.executors import ExecutorReport, check_executors, explain_failure, memory_overhead
+from codeanatomy.spark.executors import (
+    ExecutorReport,
+    check_executors,
+    explain_failure,
+    memory_overhead,
+    row_versions,
+)
 
 
 class Session:
@@ -36,15 +42,21 @@ def check(session: Any, seconds: float = 0) -> None:
 
 
 def test_executors_of_the_same_code_pass() -> None:
-    check(Session(2, ExecutorReport("one", __version__, code_digest())))
+    check(Session(2, ExecutorReport("one", __version__, code_digest(), row_versions())))
 
 
 def test_executors_of_other_code_are_named() -> None:
     with pytest.raises(EnvironmentProblem, match=r"executor on two runs codeanatomy 0\.0\.1") as error:
-        check(Session(2, ExecutorReport("two", "0.0.1", code_digest())))
+        check(Session(2, ExecutorReport("two", "0.0.1", code_digest(), row_versions())))
     assert "codeanatomy environment" in str(error.value)
     with pytest.raises(EnvironmentProblem, match="abcdef"):
-        check(Session(2, ExecutorReport("two", __version__, "abcdef")))
+        check(Session(2, ExecutorReport("two", __version__, "abcdef", row_versions())))
+    other = {**row_versions(), "libcst": "0.1"}
+    with pytest.raises(EnvironmentProblem, match=r"libcst of the executor on two is 0\.1, of this machine"):
+        check(Session(2, ExecutorReport("two", __version__, code_digest(), other)))
+    del other["libcst"]
+    with pytest.raises(EnvironmentProblem, match="libcst of the executor on two is missing"):
+        check(Session(2, ExecutorReport("two", __version__, code_digest(), other)))
 
 
 def test_a_cluster_without_executors_is_reported() -> None:
