@@ -28,6 +28,7 @@ from codeanatomy.errors import (
     NeedsSpark,
     SchemaDrift,
     StorageFailure,
+    StoreUnavailable,
     UsageError,
 )
 from support.manifest_rows import MANIFEST, opened, row, runs
@@ -272,3 +273,23 @@ def test_a_failed_checkpoint_is_no_failed_commit(tmp_path: Path, monkeypatch: py
     assert append_small(str(tmp_path), often, [row()], Commit("run-1"), after=-1) == 0
     assert overwrite_small(str(tmp_path), often, [row("run-2")], Commit("run-2"), after=0) == 1
     assert runs(tmp_path) == ["run-2"]
+
+
+def test_rows_stay_if_the_answer_of_their_commit_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def losing(*given: Any) -> bool:
+        put(*given)
+        raise StoreUnavailable("the connection was cut", "try again")
+
+    append_small(str(tmp_path), MANIFEST, [row()], Commit("run-1"))
+    put = entries.write_entry
+    with monkeypatch.context() as patched:
+        patched.setattr(entries, "write_entry", losing)
+        with pytest.raises(StoreUnavailable):
+            append_small(str(tmp_path), MANIFEST, [row("run-2")], Commit("run-2"))
+    # The entry is in the log, so its file is read; to commit again has no effect.
+    assert runs(tmp_path) == ["run-1", "run-2"]
+    assert append_small(str(tmp_path), MANIFEST, [row("run-2")], Commit("run-2")) == 1
+    assert runs(tmp_path) == ["run-1", "run-2"]
+    assert len(list((tmp_path / MANIFEST.path).glob("*.parquet"))) == 2

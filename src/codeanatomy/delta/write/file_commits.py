@@ -171,14 +171,14 @@ class FileWriter(LogWriter):
             ),
         ]
         # All vectors are in one file.
-        strays = {vector_path(each) for each in vectors.values()}
+        vector_files = {vector_path(each) for each in vectors.values()}
         return self.write_entry(
             change,
             current,
             actions,
             files=self._files,
             removal=_removal_metrics(removed, copies, changes),
-            strays=[*(file.path for file in (*copies, *changes)), *(path for path in strays if path)],
+            unused=[*(file.path for file in (*copies, *changes)), *(path for path in vector_files if path)],
         )
 
     def _rewrite(

@@ -37,6 +37,8 @@ class LogWriter:
     parameters: Mapping[str, str] | None = None
     # Whether the transaction is recorded, so that it is never made twice.
     is_recorded = True
+    # Whether an entry of this writer may be in the log, so that its files must stay.
+    may_be_logged = False
 
     def check(self) -> None:
         """Do nothing; a subclass may refuse rows."""
@@ -59,11 +61,12 @@ class LogWriter:
         *,
         files: Sequence[DataFile] = (),
         removal: Mapping[str, int] | None = None,
-        strays: Iterable[str] = (),
+        unused: Iterable[str] = (),
     ) -> bool:
-        """Write the entry of the next version; if another writer was faster, delete `strays`, raise Conflict.
+        """Write the entry of the next version; if another writer was faster, delete `unused`, raise Conflict.
 
-        `files` are the data files with new rows, `removal` the metrics of what leaves the table.
+        `files` are the data files with new rows, `removal` the metrics of what leaves the table, `unused` the
+        files that were written for this attempt only.
         """
         commit_info = entries.commit_info_action(
             change.stamp,
@@ -77,8 +80,11 @@ class LogWriter:
         version = 0 if current is None else current.info.version + 1
         interval = change.table.upkeep.checkpoint_interval
         entry = [commit_info, *actions, *transaction]
+        # Also if this fails: a store may have created the entry although its answer was lost.
+        self.may_be_logged = True
         if not entries.write_entry(change.location, version, entry, interval):
-            folder_of(change.location).delete(strays)
+            self.may_be_logged = False
+            folder_of(change.location).delete(unused)
             raise Conflict(FASTER)
         return True
 

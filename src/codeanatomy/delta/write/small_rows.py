@@ -80,19 +80,18 @@ def _commit(
 
 
 class RowWriter(FileWriter):
-    """Commit rows that are at hand, as a data file; it is deleted if it is not committed."""
+    """Commit rows that are at hand, as a data file; it is deleted if no entry of the log can name it."""
 
     def __init__(self, tables: LakeTables, table: Table, rows: pa.Table, select: Selection) -> None:
         super().__init__(tables, table, (), select)
         self._rows = rows
         self._folder = folder_of(tables.location(table.name))
-        self.is_used = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self.is_used:
+        if not self.may_be_logged:
             self._folder.delete(file.path for file in self._files)
 
     def check(self) -> None:

@@ -93,8 +93,8 @@ class FeatureWriter(LogWriter):
             "numAddedBytes": sum(file.size_bytes for file in self.added),
             "numCopiedRows": sum(file.rows for file in self.added),
         }
-        strays = [file.path for file in self.added]
-        return self.write_entry(change, current, actions, removal=removal, strays=strays)
+        unused = [file.path for file in self.added]
+        return self.write_entry(change, current, actions, removal=removal, unused=unused)
 
     def rewrite(self, current: TableVersion) -> None:
         """Write data files again; none by default."""
