@@ -74,9 +74,7 @@ def _commit(
     tables = LakeTables(root, (table,))
     writer = RowWriter(tables, table, _to_arrow(table, rows), select)
     with writer:
-        done = run_commit(PendingCommit(tables, table, operation, commit, writer, RETRY, after=after))
-        writer.is_used = done.committed
-    return done.version
+        return run_commit(PendingCommit(tables, table, operation, commit, writer, RETRY, after=after)).version
 
 
 class RowWriter(FileWriter):
