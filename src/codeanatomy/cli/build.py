@@ -117,9 +117,10 @@ def build(
 ) -> None:
     """Build repositories into a lake.
 
-    A SOURCE is a folder or an archive (wheel, sdist, zip), or NAME=PATH. Files that fail to parse do not
-    fail the build: `codeanatomy errors` lists them. Unchanged files are not built again: `codeanatomy plan`
-    shows what would be. Exit code 1 if a repository could not be built.
+    A SOURCE is a folder or an archive (wheel, sdist, zip): a path, or a URI such as s3a://bucket/folder; or
+    NAME=SOURCE. Files that fail to parse do not fail the build: `codeanatomy errors` lists them. Unchanged
+    files are not built again: `codeanatomy plan` shows what would be. Exit code 1 if a repository could not
+    be built.
     """
     from codeanatomy.pipeline.executors.local_process import Worker
 

@@ -15,8 +15,9 @@ size and entity tag, so an object that was replaced has another copy:
 True
 
 Keys may be forged. Names that lead out of the folder, or could on some system, are entries with the reason
-unsafe_path, as in an archive, and are never fetched. A folder may be an object of its own, of no bytes, that
-cannot be read: that is no entry.
+unsafe_path, as in an archive, and are never fetched (the client of most stores refuses to list `..`, and then
+the source is refused). A folder may be an object of its own, of no bytes, that cannot be read: that is no
+entry.
 
 Tests: `tests/unit/sources/test_stored_objects.py`.
 """
