@@ -49,6 +49,40 @@ def test_connectors_come_after_the_jars_of_spark() -> None:
     assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar,file:///jars/my%20s3.jar"
 
 
+def test_jars_of_the_user_are_added() -> None:
+    profile = RuntimeProfile(
+        master="yarn", spark={"spark.jars": "local:/opt/gcs.jar", "spark.ui.enabled": "true"}
+    )
+    settings = session_settings(profile, JARS, ())
+    assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar,local:/opt/gcs.jar"
+    assert settings["spark.ui.enabled"] == "true"
+    assert (
+        session_settings(RuntimeProfile(spark=profile.spark), JARS, ())["spark.jars"] == "local:/opt/gcs.jar"
+    )
+
+
+def test_executors_get_the_environment_a_cache_and_memory_for_python(tmp_path: Path) -> None:
+    archive = tmp_path / "env.tar.gz"
+    missing = RuntimeProfile(master="yarn", environment=str(archive))
+    with pytest.raises(EnvironmentProblem, match=r"there is no .*env\.tar\.gz"):
+        session_settings(missing, JARS, ())
+    archive.touch()
+    spark = {"spark.executor.cores": "4"}
+    profile = RuntimeProfile(master="spark://h:7077", environment=str(archive), spark=spark)
+    settings = session_settings(profile, JARS, ())
+    assert settings["spark.archives"] == f"{archive.as_uri()}#environment"
+    assert settings["spark.pyspark.python"] == "./environment/bin/python"
+    # In the working folder of the executor.
+    assert settings["spark.executorEnv.CODEANATOMY_CACHE"] == "codeanatomy-cache"
+    assert settings["spark.executor.memoryOverhead"] == "4608m"
+    stored = session_settings(RuntimeProfile(master="yarn", environment="s3a://bucket/env.tar.gz"), JARS, ())
+    assert stored["spark.archives"] == "s3a://bucket/env.tar.gz#environment"
+    own = RuntimeProfile(master="yarn", spark={"spark.executor.memoryOverhead": "2g"})
+    assert session_settings(own, JARS, ())["spark.executor.memoryOverhead"] == "2g"
+    local = session_settings(RuntimeProfile(environment=str(archive)), JARS, ())
+    assert not {"spark.archives", "spark.pyspark.python", "spark.executor.memoryOverhead"} & local.keys()
+
+
 def test_options_go_where_spark_delta_and_hadoop_look() -> None:
     profile = RuntimeProfile(
         delta={"snapshotPartitions": "4"},

@@ -182,13 +182,20 @@ def _delay_signals() -> Iterator[None]:
 RETURN_MEMORY = ("-XX:G1PeriodicGCInterval=5000",)
 
 
+# Settings that list files.
+LISTS = {"spark.jars", "spark.archives"}
+
+
 def session_settings(
     profile: RuntimeProfile,
     jars: tuple[Path, ...],
     jvm_options: tuple[str, ...],
     connectors: tuple[Path, ...] = (),
 ) -> dict[str, str]:
-    """Return the Spark settings of a profile; settings that the user gives by full name override them."""
+    """Return the Spark settings of a profile; settings that the user gives by full name override them.
+
+    Lists of files are joined instead: a connector of the user's is needed in addition to Delta.
+    """
     class_path = os.pathsep.join(str(jar) for jar in jars)
     log_options = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -Dcodeanatomy.log={profile.log_level}"
     local = is_local_master(profile.master)
@@ -214,7 +221,18 @@ def session_settings(
     settings.update({f"spark.hadoop.{key}": value for key, value in profile.storage_options.items()})
     log_store = profile.log_store_options
     settings.update({f"spark.delta.logStore.{key}": value for key, value in log_store.items()})
-    return {**settings, **profile.spark}
+    given = dict(profile.spark)
+    for key in LISTS & settings.keys() & given.keys():
+        given[key] = f"{settings[key]},{given[key]}"
+    return {**settings, **given}
+
+
+def _existing(archive: str) -> Path:
+    if not Path(archive).is_file():
+        raise EnvironmentProblem(
+            f"runtime.environment: there is no {archive}", f"codeanatomy environment --output {archive}"
+        )
+    return Path(archive).absolute()
 
 
 def _executor_settings(profile: RuntimeProfile) -> dict[str, str]:
@@ -227,7 +245,7 @@ def _executor_settings(profile: RuntimeProfile) -> dict[str, str]:
     if profile.environment is not None:
         archive = profile.environment
         if not urlsplit(archive).scheme:
-            archive = Path(archive).absolute().as_uri()
+            archive = _existing(archive).as_uri()
         settings |= {"spark.archives": f"{archive}#{FOLDER}", "spark.pyspark.python": PYTHON}
     return settings
 

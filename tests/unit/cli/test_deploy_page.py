@@ -1,0 +1,48 @@
+"""Every command in docs/deploy.md exists, with its options and settings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+
+from codeanatomy.cli.main import Commands, cli
+from codeanatomy.config import load_settings
+from support.folders import ROOT
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("codeanatomy ")
+]
+
+
+def test_the_page_has_commands() -> None:
+    assert {line.split("build")[0] for line in COMMANDS if " build " in line}
+    for name in ("setup --with s3", "doctor --lake", "environment --output", "maintain"):
+        assert any(name in line for line in COMMANDS), name
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_the_page_exists(line: str) -> None:
+    with cli.make_context("codeanatomy", shlex.split(line)[1:]) as context:
+        settings = load_settings(context.params["flags"], env={}, start=None)
+        assert settings.sources.keys() >= {flag.partition("=")[0] for flag in context.params["flags"]}
+        assert isinstance(cli, Commands)
+        name, *arguments = [*context._protected_args, *context.args]
+        command = cli.get_command(context, name)
+        assert isinstance(command, click.Command)
+        # Paths of the page need not exist.
+        arguments = [each for each in arguments if each not in (".", "repositories.txt", "--repos-file")]
+        command.make_context(name, arguments, parent=context, resilient_parsing=True)
+
+
+def test_settings_of_the_page_exist() -> None:
+    named = set(re.findall(r"`(runtime\.[a-z_.]+)", PAGE))
+    known = {key for key, _, _ in load_settings(env={}, start=None).rows()}
+    maps = ("runtime.spark", "runtime.storage_options", "runtime.delta", "runtime.log_store_options")
+    assert [name for name in sorted(named) if name not in known and not name.startswith(maps)] == []
