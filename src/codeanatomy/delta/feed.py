@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 
 from codeanatomy.delta.contract import plan_projection, project, stored_schema
 from codeanatomy.delta.events import FeedRead
-from codeanatomy.delta.light_feed import require_complete
+from codeanatomy.delta.light_feed import existing_versions, require_complete
 from codeanatomy.delta.log.replay import list_log
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.open_table import commit_times, open_table, resolve_pin
@@ -106,16 +106,12 @@ def resolve_window(window: Window, info: SnapshotInfo) -> range:
         start = _first_at(info.location, window.starting_timestamp)
     if window.ending_timestamp is not None:
         end = resolve_pin(info.location, list_log(info.location), window.ending_timestamp)
-    if start is None or start < 0:
-        raise UsageError(f"start version {start} is negative", "start at version 0 or later")
-    if end is not None and end < start - 1:
-        raise UsageError(f"start version {start} is after end version {end}", "end at the start or later")
-    if start > info.version and not window.allow_out_of_range:
-        raise FeedOutOfRange(
-            f"start version {start} is after the newest version {info.version} of {info.location}",
-            "wait for a newer version, or set allow_out_of_range to get an empty feed",
-        )
-    return range(start, min(info.version if end is None else end, info.version) + 1)
+    first = start or 0
+    # An open end may be before a start that is out of range.
+    last = max(info.version, first - 1) if end is None else end
+    return existing_versions(
+        info.location, info.version, first, last, allow_out_of_range=window.allow_out_of_range
+    )
 
 
 def _first_at(location: str, moment: datetime) -> int:

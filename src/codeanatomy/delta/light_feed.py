@@ -48,6 +48,7 @@ from codeanatomy.delta.log.replay import (
     replay_log,
 )
 from codeanatomy.delta.read.duck import (
+    contract_value,
     duck_type,
     lookup_connection,
     parquet_relation,
@@ -165,11 +166,15 @@ def select_changes(
 ) -> str:
     """Return the SQL query for the rows that changed within a closed window, and `CHANGE_COLUMNS`."""
     table = catalog.table(name)
-    versions = _window(root, name, first_version, last_version, allow_out_of_range=allow_out_of_range)
+    newest = newest_version(root, name)
+    versions = existing_versions(
+        name, newest, first_version, last_version, allow_out_of_range=allow_out_of_range
+    )
     place = location(root, name)
     commits = _commits(place, table, versions, repo_id, skip_undone=skip_undone) if versions else ()
     selects = [_select_nothing(table), *(each for commit in commits for each in _selects(place, commit))]
-    names = ", ".join(f'"{each}"' for each in (*(columns or table.column_names), *CHANGE_COLUMNS))
+    values = [contract_value(table.column(each)) for each in columns or table.column_names]
+    names = ", ".join((*values, *CHANGE_COLUMNS))
     where = "" if repo_id is None else f' WHERE "{REPOSITORY}" = {sql_literal(repo_id)}'
     return f"SELECT {names} FROM ({' UNION ALL BY NAME '.join(selects)}){where}"
 
@@ -188,13 +193,12 @@ def records_changes(root: str, name: str, version: int) -> bool:
         raise _missing_entry(name, version) from problem
 
 
-def _window(root: str, name: str, first: int, last: int, *, allow_out_of_range: bool) -> range:
-    """Return the existing versions of a window."""
+def existing_versions(name: str, newest: int, first: int, last: int, *, allow_out_of_range: bool) -> range:
+    """Return the existing versions of a closed window, given the newest version of the table."""
     if first < 0:
         raise UsageError(f"start version {first} is negative", "start at version 0 or later")
     if last < first - 1:
         raise UsageError(f"start version {first} is after end version {last}", "end at the start or later")
-    newest = newest_version(root, name)
     if first > newest and not allow_out_of_range:
         raise FeedOutOfRange(
             f"start version {first} is after the newest version {newest} of {name}",

@@ -5,8 +5,8 @@
     with storage_errors("s3a://bucket/lake/graph/cpg_nodes"):
         store.put("_delta_log/00000000000000000001.json", entry, mode="create")
 
-`object_store` uses the options that are registered for the lake (`delta.store_policy`): the same as Spark and
-deltalake. A path is taken literally, as Hadoop does: `%20` in it is no space.
+`object_store` uses the options that are registered for the lake (`delta.store_policy`): the same as Spark. A
+path is taken literally, as Hadoop does: `%20` in it is no space.
 
 A dead endpoint is reported after about 20 seconds at most: connections are given CONNECT_SECONDS, a silent
 server READ_SECONDS, and a request is not repeated after RETRY_SECONDS. Within these, requests that fail

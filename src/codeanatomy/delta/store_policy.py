@@ -7,8 +7,9 @@
     # {"aws_access_key_id": "AK", "aws_endpoint_url": "http://minio:9000", "aws_allow_http": "true", ...}
 
 Options are Hadoop's, under their Hadoop names. Spark gets them unchanged (`spark.session`); the options of
-deltalake and obstore (`delta.object_store`) are derived from them. A session that the caller created must
-have the same options, or its commits would go elsewhere than our reads (`require_match`).
+obstore (`delta.object_store`) and of deltalake, which writes checkpoints, are derived from them. A session
+that the caller created must have the same options, or its commits would go elsewhere than our reads
+(`require_match`).
 
 Functions that read without a JVM take only the root of a lake. So the policy of a remote lake is registered
 here by root, from the first time it is opened with settings until the process ends. Opening it again with

@@ -5,8 +5,7 @@
 
 A commit never changes the features of a stored table, so a lake stays as it was born until it is changed by
 `codeanatomy maintain --readers`. Without a setting, a new table gets what the others have. Rows do not depend
-on it, and neither do fingerprints. Only Spark reads deletion vectors of a lake that is not a local folder, so
-its tables have none.
+on it, and neither do fingerprints.
 
 Tests: `tests/unit/pipeline/test_readers.py`.
 """

@@ -3,8 +3,7 @@
     change_readers(WriteRequest("lake", settings), "all", progress)
 
 The rows of tables and their change feeds stay as they are; the next refresh writes as the tables then are.
-The new versions are published like those of other maintenance. Only for a lake that is a local folder: tables
-elsewhere have no vectors (`lake.readers`).
+The new versions are published like those of other maintenance.
 
 Tests: `tests/unit/maintain/test_readers.py`.
 """

@@ -1,4 +1,4 @@
-"""Copy one version of a local table: as a Delta table of its own, or as Parquet files. No JVM.
+"""Copy one version of a table to a local folder: as a Delta table, or as Parquet files. No JVM.
 
     copy_table("/lake", "/backup", catalog.table("cpg_nodes"), 4, Commit("run-7"))     # version 0 of the copy
     write_parquet("/lake", folder, catalog.table("cpg_nodes"), 4)

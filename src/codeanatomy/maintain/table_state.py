@@ -1,4 +1,4 @@
-"""Inspect the state of a local table: its files, its log, and files that no version reads.
+"""Inspect the state of a table: its files, its log, and files that no version reads.
 
     state = inspect_table("/lake/graph/cpg_nodes", catalog.table("cpg_nodes"))
     state.parts[0].small_files                 # 96 files that are far below the target size

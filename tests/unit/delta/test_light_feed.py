@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from msgspec.structs import replace
 
+from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.light_feed import changed_owners, changed_rows, records_changes
 from codeanatomy.delta.log.replay import replay_log
@@ -125,6 +127,17 @@ def test_other_columns_of_changed_rows(lake: Lake) -> None:
     found = changed_owners(lake.tables.root, NODES.name, 1, 1, "node_kind", "a")
     assert found == {"CLASS", "FUNCTION"}
     assert changed_owners(lake.tables.root, NODES.name, 1, 1, "path", "a") == {"1.py"}
+
+
+def test_changed_rows_have_the_types_of_the_catalogue(tmp_path: Path) -> None:
+    text = replace(NODES.column("line"), type="string", semantic_type=None)
+    columns = tuple(text if each.name == "line" else each for each in NODES.columns)
+    table = replace(fed(NODES), columns=columns, constraints=())
+    older = Lake(LakeTables(str(tmp_path), tables=(table,)), table, "owner_file_id")
+    older.swap(*({**row, "line": "7"} for row in nodes_of(1, 1, "CLASS")))
+    rows = changed_rows(str(tmp_path), NODES.name, 0, 0)
+    assert rows["line"].to_pylist() == [7]
+    assert rows.schema.field("line").type == arrow_schema(NODES).field("line").type
 
 
 def test_windows(lake: Lake) -> None:

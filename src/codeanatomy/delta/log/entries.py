@@ -29,7 +29,7 @@ from uuid import uuid4
 from msgspec import Struct, json, structs
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import (
@@ -40,7 +40,6 @@ from codeanatomy.delta.log.replay import (
     entry_path,
     list_log,
     newest_logged,
-    read_commit_info,
     replay_log,
 )
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
@@ -157,20 +156,6 @@ def has_simple_protocol(info: SnapshotInfo) -> bool:
         # Generated columns, invariants and the like.
         and '"delta.' not in info.schema_json
     )
-
-
-def find_commit(location: str, newest: int, commit: Commit) -> tuple[int, str] | None:
-    """Find the version made by a commit, and its operation; None if it is not in the log."""
-    for version in range(newest, -1, -1):
-        try:
-            info = read_commit_info(location, version)
-        except FileNotFoundError:
-            # Cleaned up, with all entries before it.
-            return None
-        stamp = decode_stamp(info.get("userMetadata"))
-        if stamp is not None and (stamp.run_id, stamp.sequence) == (commit.run_id, commit.sequence):
-            return version, stamp.operation
-    return None
 
 
 # Actions of an entry.

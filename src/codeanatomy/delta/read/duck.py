@@ -1,4 +1,4 @@
-"""Read tables of a local lake with DuckDB, from the Parquet files of a version: no JVM, no PyArrow.
+"""Read tables with DuckDB, from the Parquet files of a version: no JVM, and PyArrow only for Arrow results.
 
     select_rows("lake", "cpg_nodes", files)      # SQL for the rows of these files
     with open_database() as database:
@@ -143,11 +143,11 @@ def select_rows(root: str, name: str, files: Sequence[LoggedFile]) -> str:
         stored = f"COLUMNS(lambda c: c NOT IN ({', '.join(sql_literal(key) for key, _ in values)}))"
         rows = parquet_relation(members) if vector is None else _remaining_rows(folder, members, vector)
         selects.append(f"SELECT {stored if values else '*'}{constants} FROM {rows}")
-    columns = ", ".join(map(_contract_value, table.columns))
+    columns = ", ".join(map(contract_value, table.columns))
     return f"SELECT {columns} FROM ({' UNION ALL BY NAME '.join(selects)})"
 
 
-def _contract_value(column: Column) -> str:
+def contract_value(column: Column) -> str:
     """Return the SQL expression of a column of the contract: of its type, with its default for a null.
 
     A value that does not fit the type is an error.

@@ -91,7 +91,7 @@ class FileIndex(Struct, frozen=True):
 
     @classmethod
     def of(cls, table: Table, location: str, version: int) -> FileIndex:
-        """Build the index from the log of a local table."""
+        """Build the index from the log of a table, given its path or URI."""
         return cls(version, logged_files(table, replay_log(location, version)))
 
     @property

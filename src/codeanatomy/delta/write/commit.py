@@ -269,7 +269,8 @@ def _result(
     repeated: bool = False,
 ) -> Committed:
     version, info = made
-    metrics = {name: int(value) for name, value in _metrics(info) if str(value).isdigit()}
+    logged = info.get("operationMetrics") or {}
+    metrics = {name: int(value) for name, value in logged.items() if str(value).isdigit()}
 
     def count(*names: str) -> int:
         return sum(metrics.get(name, 0) for name in names)
@@ -295,10 +296,6 @@ def _result(
         metrics=metrics,
         dropped_columns=change.dropped,
     )
-
-
-def _metrics(info: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    yield from (info.get("operationMetrics") or {}).items()
 
 
 @contextmanager
