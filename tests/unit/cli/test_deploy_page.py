@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from importlib import import_module
 
 import click
 import pytest
@@ -39,6 +40,15 @@ def test_a_command_of_the_page_exists(line: str) -> None:
         # Paths of the page need not exist.
         arguments = [each for each in arguments if each not in (".", "repositories.txt", "--repos-file")]
         command.make_context(name, arguments, parent=context, resilient_parsing=True)
+
+
+def test_imports_of_the_page_exist() -> None:
+    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    imports = [line for line in block.splitlines() if line.startswith("from ")]
+    assert imports
+    for line in imports:
+        _, module, _, name = line.split()
+        assert hasattr(import_module(module), name), line
 
 
 def test_settings_of_the_page_exist() -> None:
