@@ -19,13 +19,16 @@ from codeanatomy.delta import object_store as object_store_module
 from codeanatomy.delta import store_policy
 from codeanatomy.delta.store_policy import StorePolicy, policy_for
 from codeanatomy.errors import RemotePathRefused, UsageError
+from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan import stored_sources
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice, refuse_unshared_sources
 from codeanatomy.plan.repositories import Repository, parse_repositories
 from codeanatomy.plan.stored_sources import StoredSources, copies_folder, list_stored, register_sources
+from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.sources.digest import file_states
 from codeanatomy.sources.listing import Listing
 from codeanatomy.sources.reading import read_entries
+from support.light_builds import clean_lake, refreshed, worker_code
 
 URI = "s3a://bucket/src"
 DEFAULT = ExtractOptions()
@@ -211,6 +214,35 @@ def test_uris_are_parsed(tmp_path: Path) -> None:
     )
     first, second = parse_repositories([], None, lines)
     assert (first.root, second.repo_id) == ("abfss://c@account.dfs.core.windows.net/demo.zip", "flask-3.1")
+
+
+def test_a_build_and_a_refresh_have_the_rows_of_a_local_folder(store: CountedStore, tmp_path: Path) -> None:
+    folder, files = tmp_path / "src", {"pkg/__init__.py": b"", "pkg/a.py": b"def f():\n    return 1\n"}
+    files |= {"pkg/b.py": b"from pkg.a import f\n\nf()\n", "README": b"text", ".gitignore": b"/out/\n"}
+
+    def write(changed: dict[str, bytes]) -> None:
+        for key, content in changed.items():
+            store.put(key, content)
+            path = folder / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    write({**files, "out/c.py": b"pass\n"})
+    stored: Any = {"demo": URI}
+    # The process of the builds has been started with another cache.
+    with worker_code(f"import os; os.environ[{CACHE_VARIABLE!r}] = {str(tmp_path / 'cache')!r}"):
+        clean_lake(tmp_path / "there", stored)
+        write({"pkg/a.py": b"def f():\n    return g()\n\n\ndef g():\n    return 2\n"})
+        store.fetched.clear()
+        assert refreshed(tmp_path / "there", stored).status == "succeeded"
+        assert store.fetched == ["pkg/a.py"]
+        assert refreshed(tmp_path / "there", stored).status == "unchanged"
+    clean_lake(tmp_path / "here", {"demo": folder})
+    compared = compare_lakes(str(tmp_path / "there"), str(tmp_path / "here"))
+    assert (compared.total, compared.differences) == (0, ())
+    assert compared.rows["cpg_nodes"] > 10
+    row = Snapshot.open(str(tmp_path / "there")).repositories["demo"]
+    assert (row.repo_root, row.mode, row.git_commit) == (URI, "incremental", None)
 
 
 def order(
