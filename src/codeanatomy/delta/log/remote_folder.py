@@ -126,18 +126,14 @@ class RemoteFolder:
         if not tag:
             return self.local_paths([path])[0]
         copy = self._cache / f"{path}.{hashlib.sha256(tag.encode()).hexdigest()[:DIGITS]}"
-        if not copy.exists():
+        if not _use(copy):
             self._limit(self._fetch(path, copy), keep=[copy])
         return str(copy)
 
     def local_paths(self, paths: Sequence[str]) -> list[str]:
         """Return the paths of cached copies; those that are missing are fetched at the same time."""
         copies = [self._cache / path for path in paths]
-        missing = [(path, copy) for path, copy in zip(paths, copies, strict=True) if not copy.exists()]
-        for copy in copies:
-            if copy.exists():
-                # The files that were used longest ago are deleted first.
-                os.utime(copy)
+        missing = [(path, copy) for path, copy in zip(paths, copies, strict=True) if not _use(copy)]
         if missing:
             with ThreadPoolExecutor(TRANSFERS) as pool:
                 fetched = list(pool.map(lambda each: self._fetch(*each), missing))
@@ -204,6 +200,15 @@ class RemoteFolder:
             self._store.put(path, new)
         copy.parent.mkdir(parents=True, exist_ok=True)
         new.replace(copy)
+
+
+def _use(copy: Path) -> bool:
+    """Record the use of a cached file, and return whether it exists: another process may have deleted it."""
+    try:
+        os.utime(copy)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _milliseconds(moment: datetime) -> int:
