@@ -24,7 +24,10 @@ from codeanatomy.plan import stored_sources
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice, refuse_unshared_sources
 from codeanatomy.plan.repositories import Repository, parse_repositories
 from codeanatomy.plan.stored_sources import StoredSources, copies_folder, list_stored, register_sources
+from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.query.status.freshness import source_state
+from codeanatomy.run.clean_build import build_requests
 from codeanatomy.sources.digest import file_states
 from codeanatomy.sources.listing import Listing
 from codeanatomy.sources.reading import read_entries
@@ -243,6 +246,15 @@ def test_a_build_and_a_refresh_have_the_rows_of_a_local_folder(store: CountedSto
     assert compared.rows["cpg_nodes"] > 10
     row = Snapshot.open(str(tmp_path / "there")).repositories["demo"]
     assert (row.repo_root, row.mode, row.git_commit) == (URI, "incremental", None)
+    settings = load_settings(env={}, start=None)
+    (again,) = build_requests({"demo": row}, settings, str(tmp_path / "clean"), Progress(io.StringIO()))
+    assert again.repositories == (Repository("demo", URI),)
+    states = [
+        source_state(row, DEFAULT),
+        source_state(row, DEFAULT, settings.runtime),
+        source_state(row, ExtractOptions(exclude=("pkg/b.py",)), settings.runtime),
+    ]
+    assert states == ["unknown", "unchanged", "changed"]
 
 
 def order(
