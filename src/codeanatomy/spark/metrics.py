@@ -29,6 +29,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.spark.plans import operators
+from codeanatomy.spark.versions import require_internals
 
 # Local properties of a thread: description of its jobs, and scheduler pool.
 DESCRIPTION = "spark.job.description"
@@ -66,7 +67,8 @@ class JobMetrics(Struct, frozen=True):
 
 @contextmanager
 def tag_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Tag the jobs that this thread starts in a `with` block."""
+    """Tag the jobs that this thread starts in a `with` block, for `job_metrics`, which uses internals."""
+    require_internals(spark)
     context = spark.sparkContext
     before = {name: context.getLocalProperty(name) for name in (DESCRIPTION, POOL)}
     for name in before:

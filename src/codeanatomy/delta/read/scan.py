@@ -146,3 +146,8 @@ def _read_delta(store: Store, name: str, version: int, files: Sequence[str] | No
         return read_files(store.spark, store.location(name), version, files)
     reader = store.spark.read.format("delta").option("versionAsOf", version)
     return reader.load(store.location(name))
+
+
+def stored_columns(store: Store, name: str, version: int) -> list[str]:
+    """Return the columns of a version as Delta opens it in the session; no row is read."""
+    return _read_delta(store, name, version, None).columns

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from pyspark.sql import SparkSession, is_remote
 
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.scan import stored_columns
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.lake.snapshot import Snapshot
@@ -40,11 +40,11 @@ def open_store(snapshot: Snapshot, spark: SparkSession) -> Store:
         return Store(spark, snapshot.root)
     store = PublicStore(spark, snapshot.root)
     if is_connect(spark):
-        _require_server(snapshot, spark)
+        _require_server(store, snapshot)
     return store
 
 
-def _require_server(snapshot: Snapshot, spark: SparkSession) -> None:
+def _require_server(store: PublicStore, snapshot: Snapshot) -> None:
     """Raise EnvironmentProblem if the server of a session cannot open a table of the lake."""
     if not is_remote():
         raise EnvironmentProblem(
@@ -52,10 +52,8 @@ def _require_server(snapshot: Snapshot, spark: SparkSession) -> None:
             "start the session with SparkSession.builder.remote(...), in a process without a classic session",
         )
     name, pin = next(iter(snapshot.pins.items()))
-    reader = spark.read.format("delta").option("versionAsOf", pin.version)
     try:
-        # The server opens the table to list its columns; no row is read.
-        reader.load(location(snapshot.root, name)).columns  # noqa: B018
+        stored_columns(store, name, pin.version)
     except ENGINE_ERRORS as problem:
         raise EnvironmentProblem(
             f"the server of the Spark Connect session cannot open {name} of the lake {snapshot.root}: "

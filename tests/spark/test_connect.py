@@ -1,0 +1,290 @@
+"""A lake in a session of Spark Connect: the rows that are read without a JVM, from a real server.
+
+`test_spark_lake.py` and `test_changes.py` compare those with the rows of a classic session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+from pyspark.sql import DataFrame, SparkSession
+
+from codeanatomy.catalog.views import VIEWS
+from codeanatomy.delta.store import Store
+from codeanatomy.errors import EnvironmentProblem, SqlRefused, UnknownSymbol, UsageError
+from codeanatomy.query.diff.change_windows import open_window
+from codeanatomy.query.engines.public_store import PublicStore
+from codeanatomy.query.engines.spark import plain_value
+from codeanatomy.query.engines.spark_change_pages import change_page, change_totals
+from codeanatomy.query.engines.spark_lake import SparkLake
+from codeanatomy.query.engines.statements import Query, Slice
+from codeanatomy.query.engines.views import view_query
+from codeanatomy.query.lake import Lake
+from codeanatomy.spark.versions import has_internals, is_connect
+from support.connect import remote_session, running_server
+from support.spark_builds import built
+from support.three_runs import ThreeRuns, three_runs
+
+PAGE = Path(__file__).parents[2] / "docs/ask.md"
+PYTHON_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+FILES, RELATIONS = "repo_files_v1", "relations_v1"
+MANY = 100_000
+# A verb, names, options; of the small lake.
+QUESTIONS: tuple[Any, ...] = (
+    ("callers", ("two.k",), {"depth": 2}),
+    ("errors", (), {}),
+    pytest.param("find", ("*",), {}, marks=pytest.mark.system),
+)
+# Of the large one.
+MORE_QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
+    ("find", ("Flask*",), {}),
+    ("show", ("Cart.add",), {}),
+    ("callers", ("shop.money.Price",), {"depth": 2}),
+    ("callees", ("sell",), {"depth": 2}),
+    ("refs", ("shop.cart.total",), {}),
+    ("path", ("sell", "shop.cart.total"), {}),
+    ("impact", ("Cart.add", "Cart.total"), {"depth": 2}),
+    ("flows", ("Price.with_tax.rate",), {}),
+    ("explain", ("sell", "Cart.checkout"), {}),
+    ("unused", (), {"repo_id": "shop"}),
+    ("cycles", (), {}),
+    ("unresolved", (), {"repo_id": "shop"}),
+    ("stats", (), {}),
+)
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_server(tmp_path_factory.mktemp("server")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def remote(url: str) -> Iterator[SparkSession]:
+    with remote_session(url) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> ThreeRuns:
+    """A small lake."""
+    return three_runs(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def light(runs: ThreeRuns) -> Lake:
+    return Lake.open(runs.root)
+
+
+@pytest.fixture(scope="module")
+def lake(remote: SparkSession, runs: ThreeRuns) -> Iterator[SparkLake]:
+    opened = Lake.open(runs.root, spark=remote)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def large(remote: SparkSession, ask_lake: Path) -> Iterator[SparkLake]:
+    opened = Lake.open(ask_lake, spark=remote)
+    yield opened
+    opened.close()
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    return [{name: plain_value(row[name]) for name in frame.columns} for row in frame.collect()]
+
+
+def counted(rows: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(json.dumps(row, sort_keys=True, default=str) for row in rows)
+
+
+def test_a_session_of_connect_has_no_internals(remote: SparkSession, lake: SparkLake) -> None:
+    assert is_connect(remote)
+    assert not has_internals(remote)
+    assert isinstance(lake.reader.store, PublicStore)
+
+
+@pytest.mark.parametrize(("verb", "names", "options"), QUESTIONS)
+def test_a_verb_has_the_rows_of_the_light_reader(
+    lake: SparkLake, light: Lake, verb: str, names: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    answer = light.ask(verb, *names, limit=MANY, **options)
+    assert answer.rows
+    assert rows_of(lake.ask(verb, *names, **options)) == list(answer.rows)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("verb", "names", "options"), MORE_QUESTIONS)
+def test_every_verb_has_the_rows_of_the_light_reader(
+    large: SparkLake, ask_lake: Path, verb: str, names: tuple[str, ...], options: dict[str, Any]
+) -> None:
+    answer = Lake.open(ask_lake).ask(verb, *names, limit=MANY, **options)
+    assert answer.rows
+    assert rows_of(large.ask(verb, *names, **options)) == list(answer.rows)
+
+
+@pytest.mark.parametrize("name", ["calls", pytest.param("files", marks=pytest.mark.system)])
+def test_a_view_has_the_rows_of_the_light_reader(lake: SparkLake, light: Lake, name: str) -> None:
+    expect_view(lake, light, name)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("name", [view.name for view in VIEWS])
+def test_every_view_has_the_rows_of_the_light_reader(large: SparkLake, ask_lake: Path, name: str) -> None:
+    expect_view(large, Lake.open(ask_lake), name)
+
+
+def expect_view(lake: SparkLake, light: Lake, name: str) -> None:
+    view = next(each for each in VIEWS if each.name == name)
+    expected = light.reader.rows(view_query(view, lake.snapshot))
+    frame = lake.view(name)
+    assert frame.dtypes == [(column.name, column.ddl) for column in view.columns]
+    found = [tuple(map(plain_value, row)) for row in frame.collect()]
+    assert Counter(map(repr, found)) == Counter(map(repr, expected)) != Counter()
+
+
+@pytest.mark.system
+def test_tables_kinds_and_the_graph(lake: SparkLake, light: Lake) -> None:
+    columns = ["node_id", "node_kind", "name"]
+    nodes = Query(f"SELECT {', '.join(columns)} FROM n", {"n": Slice("cpg_nodes", node_kind=("FUNCTION",))})
+    found = lake.nodes("FUNCTION").select(*columns).collect()
+    assert sorted(map(tuple, found)) == sorted(light.reader.rows(nodes)) != []
+    (expected,) = light.reader.rows(Query("SELECT count(*) FROM f", {"f": Slice(FILES)}))
+    assert (lake.table(FILES).count(),) == expected
+    vertices, edges = lake.graph(kind="CALL_GRAPH")
+    known = {row.id for row in vertices.select("id").collect()}
+    ends = {end for row in edges.select("src", "dst").collect() for end in row}
+    assert set() < ends <= known
+
+
+@pytest.mark.system
+def test_statements_and_functions(lake: SparkLake, light: Lake, remote: SparkSession) -> None:
+    made = "node_id('CLASS', definition_key(repo_id, path, 'H'))"
+    for text in (
+        f"SELECT name, symbol_id, span_len(1, 4) AS n FROM symbols WHERE symbol_id = {made}",
+        "SELECT '${env:HOME}' AS home FROM repositories LIMIT 1",
+    ):
+        rows = list(light.sql(text, limit=10_000).rows)
+        assert rows_of(lake.sql(text)) == rows != []
+    with pytest.raises(UnknownSymbol):
+        lake.show("nowhere")
+    names = lake.register("lake_")
+    assert remote.sql("SELECT count(*) FROM lake_repositories").collect()[0][0] == 3
+    for name in names:
+        remote.catalog.dropTempView(name)
+
+
+def test_a_statement_over_the_views(lake: SparkLake, light: Lake) -> None:
+    text = "SELECT caller, count(*) AS n FROM calls GROUP BY caller ORDER BY caller"
+    assert rows_of(lake.sql(text)) == list(light.sql(text).rows) != []
+    with pytest.raises(SqlRefused):
+        lake.sql("DROP VIEW calls")
+
+
+def test_changes_have_the_rows_of_the_light_reader(runs: ThreeRuns, remote: SparkSession) -> None:
+    light, in_spark = Lake.open(runs.root), Lake.open(runs.root, spark=remote)
+    since, until = runs.runs[0], runs.runs[2]
+    for name in (FILES, RELATIONS):
+        expected = light.changes(name, since, until=until, limit=MANY)
+        frame = in_spark.changes(name, since, until=until)
+        assert frame.columns == list(expected.columns)
+        found = rows_of(frame)
+        for row in found:
+            if row["was"] is not None:
+                row["was"] = {key: value for key, value in row["was"].items() if value != row[key]}
+        assert counted(found) == counted(list(expected)) != Counter()
+    every = light.changes(FILES, since, until=until, every_commit=True, limit=MANY)
+    frame = in_spark.changes(FILES, since, until=until, every_commit=True).drop("_commit_timestamp")
+    without_time = [
+        {key: value for key, value in row.items() if key != "_commit_timestamp"} for row in every.rows
+    ]
+    assert counted(rows_of(frame)) == counted(without_time) != Counter()
+    in_spark.close()
+
+
+@pytest.mark.system
+def test_pages_and_counts_of_changes(runs: ThreeRuns, remote: SparkSession) -> None:
+    light, since, until = Lake.open(runs.root), runs.runs[0], runs.runs[2]
+    store, window = PublicStore(remote, str(runs.root)), open_window(str(runs.root), since, until)
+    for every_commit in (False, True):
+        expected = light.changes(FILES, since, until=until, limit=2, every_commit=every_commit)
+        assert change_page(store, window, FILES, limit=2, every_commit=every_commit) == expected
+    assert change_totals(store, window) == light.change_counts(since, until=until)
+
+
+@pytest.mark.system
+def test_a_stream_of_changes(runs: ThreeRuns, remote: SparkSession, tmp_path: Path) -> None:
+    light, in_spark = Lake.open(runs.root), Lake.open(runs.root, spark=remote)
+    stream = in_spark.change_stream(FILES, runs.runs[0])
+    query = (
+        stream.drop("_commit_timestamp")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "rows"))
+    )
+    assert query.awaitTermination(120)
+    expected = light.changes(FILES, runs.runs[0], every_commit=True, limit=MANY).rows
+    found = rows_of(remote.read.parquet(str(tmp_path / "rows")))
+    assert counted(found) == counted(
+        [{key: value for key, value in row.items() if key != "_commit_timestamp"} for row in expected]
+    )
+
+
+@pytest.mark.system
+def test_the_session_stays_as_it_is(remote: SparkSession, runs: ThreeRuns) -> None:
+    def state() -> tuple[set[Any], set[str]]:
+        settings = {(row.key, row.value) for row in remote.sql("SET").collect()}
+        return settings, {table.name for table in remote.catalog.listTables()}
+
+    before = state()
+    opened = Lake.open(runs.root, spark=remote)
+    assert opened.callers("two.k", limit=1).count() == 1
+    assert state()[1] > before[1]
+    opened.close()
+    assert state() == before
+
+
+def test_what_needs_a_classic_session_says_so(remote: SparkSession, lake: SparkLake, tmp_path: Path) -> None:
+    refused = pytest.raises(EnvironmentProblem, match="classic Spark session")
+    with refused as caught:
+        Store(remote, lake.snapshot.root)
+    assert "Lake.open(uri, spark=session)" in caught.value.hint
+    source = tmp_path / "app"
+    source.mkdir()
+    (source / "m.py").write_text("def f(): pass\n")
+    with refused:
+        built(remote, tmp_path / "lake", {"app": source})
+    with pytest.raises(UsageError, match="ibis needs a classic Spark session"):
+        lake.ibis()
+
+
+def test_a_lake_that_the_server_cannot_reach(remote: SparkSession, lake: SparkLake) -> None:
+    elsewhere = structs.replace(lake.snapshot, root="/no/such/lake")
+    with pytest.raises(EnvironmentProblem, match=r"cannot open \w+ of the lake /no/such/lake") as caught:
+        SparkLake(elsewhere, remote)
+    assert "same path or URI" in caught.value.hint
+
+
+@pytest.mark.system
+def test_the_example_of_the_page_runs_in_a_client_without_a_jvm(url: str, ask_lake: Path) -> None:
+    (block,) = (each for each in PYTHON_BLOCK.findall(PAGE.read_text()) if ".remote(" in each)
+    script = block.replace("sc://127.0.0.1:15002", url).replace('"lake"', repr(str(ask_lake)))
+    script += "from pyspark import SparkContext\nassert SparkContext._gateway is None\n"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SPARK_")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "|flask.app.Flask.finalize_request|flask/app.py|" in done.stdout
+    assert "[Row(n=3)]" in done.stdout
