@@ -237,7 +237,9 @@ def _existing(archive: str) -> Path:
 
 def _executor_settings(profile: RuntimeProfile) -> dict[str, str]:
     """Return what executors on other machines need: the environment, a cache folder, memory for Python."""
-    cores = int(profile.spark.get("spark.executor.cores", "1"))
+    given = profile.spark.get("spark.executor.cores", "1")
+    # Spark reports what is no number.
+    cores = int(given) if given.isdecimal() else 1
     settings = {
         f"spark.executorEnv.{CACHE_VARIABLE}": CACHE,
         "spark.executor.memoryOverhead": memory_overhead(cores),
