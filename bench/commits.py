@@ -20,8 +20,8 @@ from deltalake.transaction import AddAction, RemoveAction
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 

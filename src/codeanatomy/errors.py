@@ -247,6 +247,8 @@ class StorageFailure(CodeAnatomyError):
 class StoreUnavailable(StorageFailure):
     """An object store refuses access or does not answer: all reads and writes of it would fail."""
 
+    code = "CA052"
+
 
 class NeedsSpark(CodeAnatomyError):
     """A write needs Spark, but there is no session; nothing was written."""

@@ -23,9 +23,10 @@ from msgspec import structs
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.entries import write_checkpoint
 from codeanatomy.delta.log.replay import replay_log
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.delta.write.spark_rows import append
 from support.owner_tables import NODES, Lake, Row, counted, key_columns, nodes_of, owner

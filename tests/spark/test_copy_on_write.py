@@ -15,10 +15,11 @@ from codeanatomy.catalog.readers import VECTORS_NAME
 from codeanatomy.catalog.spec import FeatureName
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.replay import read_actions, replay_vectors
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.delta.write.table_features import drop_vectors, enable_vectors
 from codeanatomy.lake.snapshot import Snapshot

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.log import entries
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
+from codeanatomy.delta.log.protocol import has_simple_protocol
 from codeanatomy.delta.log.replay import Add, read_actions, replay_log
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import StorageFailure
 from support.delta_log import delta_log
@@ -84,7 +85,7 @@ def test_the_protocol_is_that_of_the_first_version(store: Store, nodes: Lake) ->
     assert info.reader_features == ("deletionVectors",)
     assert info.writer_features == ("appendOnly", "deletionVectors", "invariants")
     assert info.properties["delta.enableDeletionVectors"] == "true"
-    assert entries.has_simple_protocol(info)
+    assert has_simple_protocol(info)
     nodes.swap(*nodes_of(30, 2), owners=[owner(30)])
     nodes.swap(owners=[owner(1)])
     assert nodes.vectors()

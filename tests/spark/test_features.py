@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.spec import DeltaSchemaPolicy, FeatureName
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.layout import FEATURES
+from codeanatomy.delta.log.protocol import FEATURES
 from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store

@@ -17,12 +17,13 @@ from msgspec import json, structs
 from codeanatomy import catalog, node_ids
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NO_FILES, NewFiles
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import OPERATION, commit_files, new_files

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.feed import Window, read_feed
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.light_feed import changed_rows
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.restore import restore_table
 from support.owner_tables import NODES, Lake, Row, changed, entry, fed, filled, nodes_of, owner
 

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import RuntimeProfile, load_settings
-from codeanatomy.delta.store import Store, normalize_root
+from codeanatomy.delta.lake_tables import normalize_root
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import SET_BY_SPARK, StorePolicy
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, StorageMismatch, UsageError
 from codeanatomy.spark import session as session_module

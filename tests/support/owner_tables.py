@@ -16,12 +16,13 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.replay import replay_vectors
 from codeanatomy.delta.read.duck import lookup_connection, select_rows
 from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.ids import stable_id

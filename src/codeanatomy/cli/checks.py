@@ -202,7 +202,6 @@ def _compare_with_clean_build(
     flags: tuple[str, ...], lake: str, repo_id: str | None, as_of: str | None, limit: int, form: str
 ) -> None:
     """Compare a lake, row for row, with a build of the same sources into a temporary lake."""
-    from codeanatomy.delta.store_policy import local_path
     from codeanatomy.lake.snapshot import Snapshot
     from codeanatomy.progress import Progress
     from codeanatomy.query.checks.compare import compare_lakes
@@ -210,8 +209,6 @@ def _compare_with_clean_build(
 
     began = time.monotonic()
     settings = load_settings(flags)
-    # A remote lake is refused before anything is built.
-    local_path(lake)
     here = Snapshot.open(lake, as_of)
     with tempfile.TemporaryDirectory(prefix="codeanatomy-clean-") as folder, Progress(sys.stderr) as progress:
         with session_for(settings, progress) as session:

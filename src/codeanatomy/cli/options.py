@@ -47,7 +47,7 @@ def _configure_store(context: click.Context, _: click.Parameter, lake: str | Non
     if lake is not None and not is_local(lake):
         # Imported here: most lakes are local folders.
         from codeanatomy.config import load_settings
-        from codeanatomy.delta.store import normalize_root
+        from codeanatomy.delta.lake_tables import normalize_root
 
         policy = StorePolicy.from_profile(load_settings(context.find_root().obj or ()).runtime)
         register_policy(normalize_root(lake, policy.require_local_paths), policy)

@@ -6,12 +6,13 @@
     events            declare the events of the storage layer
     feed              read the change data feed with Spark
     gate              check a table's protocol against its gate
+    lake_tables       hold the context of reads and writes without Spark
     layout            translate a table's write policy to Delta and Parquet
     light_feed        read the change data feed without a JVM
     log               read and write Delta logs
     object_store      open the object store of a URI, and explain its errors
     read              read table versions, with Spark or without a JVM
-    store             hold the context of every read and write
+    store             hold the context of reads and writes with Spark
     store_policy      configure access to the storage of a lake
     write             write tables
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from msgspec import structs
+
 from codeanatomy.catalog.spec import DeltaFeatureGate, Table
 from codeanatomy.delta.events import GateChecked, Recorder
-from codeanatomy.delta.layout import FEATURES
-from codeanatomy.delta.log.entries import FEATURE_PROTOCOL, IMPLIED
+from codeanatomy.delta.log.protocol import FEATURE_PROTOCOL, FEATURES, HARMLESS, IMPLIED
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
-from codeanatomy.delta.read.open_table import HARMLESS
 from codeanatomy.errors import GateError
 
 # Reader features that a table may have.
@@ -53,11 +53,15 @@ def _implied_features(writer: int) -> tuple[str, ...]:
     return () if writer >= FEATURE_PROTOCOL[1] else IMPLIED.get(min(writer, max(IMPLIED)), ())
 
 
-def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder) -> None:
-    """Record the check of a table's gate; raise GateError if the table fails it."""
+def check_gate(table: Table, snapshot: SnapshotInfo, record: Recorder, *, reading: bool = False) -> None:
+    """Record the check of a table's gate; raise GateError if the table fails it.
+
+    What a writer must find does not concern a reader: a table whose feed was switched off can be read.
+    """
     features = {*snapshot.reader_features, *snapshot.writer_features}
+    of_readers = structs.replace(table.gate, min_writer_version=None, required_writer_features=())
     problems = gate_problems(
-        table.gate,
+        of_readers if reading else table.gate,
         snapshot.min_reader_version,
         snapshot.min_writer_version,
         features,

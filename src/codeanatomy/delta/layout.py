@@ -20,11 +20,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import json
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.readers import VECTORS
-from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, FeatureName, Table
+from codeanatomy.catalog.spec import ORDERED_TYPES, BloomFilter, Table
+from codeanatomy.delta.log.protocol import FEATURES
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import FeatureError
 from codeanatomy.spark.jvm import some_long
@@ -49,29 +50,6 @@ SHUFFLE_BYTES_PER_FILE_BYTE = 1.75
 # Ranges the rows are split into before adaptive execution coalesces them up to the file size; a range larger
 # than a file is split without regard to order, so there should be enough of them.
 RANGES = 64
-
-
-class Feature(Struct, frozen=True):
-    """How a table feature is enabled in Delta."""
-
-    delta_name: str
-    property: str
-    value: str
-    # Protocol (reader, writer) that includes the feature without table features; None: it needs them.
-    legacy: tuple[int, int] | None = None
-
-
-FEATURES: dict[FeatureName, Feature] = {
-    "change_data_feed": Feature("changeDataFeed", "delta.enableChangeDataFeed", "true", (1, 4)),
-    "deletion_vectors": Feature("deletionVectors", "delta.enableDeletionVectors", "true"),
-    "row_tracking": Feature("rowTracking", "delta.enableRowTracking", "true"),
-    "in_commit_timestamps": Feature("inCommitTimestamp", "delta.enableInCommitTimestamps", "true"),
-    "column_mapping": Feature("columnMapping", "delta.columnMapping.mode", "name", (2, 5)),
-    "v2_checkpoints": Feature("v2Checkpoint", "delta.checkpointPolicy", "v2"),
-}
-
-
-FEATURE_PROPERTIES = tuple(feature.property for feature in FEATURES.values())
 
 
 def resolve_stats_columns(table: Table) -> tuple[str, ...]:

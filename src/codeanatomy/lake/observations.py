@@ -37,9 +37,9 @@ from codeanatomy.delta.events import (
     Scanned,
     TableAltered,
 )
-from codeanatomy.delta.log.entries import read_snapshot_info
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
-from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.log.versions import read_snapshot_info
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.restore import OPERATION as RESTORE
 from codeanatomy.delta.write.small_rows import append_small

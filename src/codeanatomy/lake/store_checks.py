@@ -34,8 +34,8 @@ from msgspec import Struct
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError, PreconditionError
 
 from codeanatomy.config import RuntimeProfile
+from codeanatomy.delta.lake_tables import normalize_root
 from codeanatomy.delta.object_store import classify, object_store
-from codeanatomy.delta.store import normalize_root
 from codeanatomy.delta.store_policy import FAMILIES, StorePolicy, is_local, path_of, register_policy
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.spark.jars import CONNECTOR_OF_SCHEME, CONNECTORS, cache_folder, has_connector

@@ -23,9 +23,10 @@ from pyspark.sql import SparkSession
 from codeanatomy import catalog
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import normalize_root
 from codeanatomy.delta.log.replay import list_log
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store import Store, normalize_root
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.small_rows import append_small, refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing

@@ -20,8 +20,8 @@ from codeanatomy.catalog.readers import VECTORS
 from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.table_features import (
     OPERATION,
     drop_vectors,

@@ -28,10 +28,10 @@ from msgspec import Struct, structs
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
-from codeanatomy.delta.layout import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.protocol import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.delta.log.replay import Add
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import LoggedFile

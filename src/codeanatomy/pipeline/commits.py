@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NO_FILES
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.file_commits import commit_files, new_files
 from codeanatomy.errors import NeedsSpark
 from codeanatomy.extract.file_rows import FAILURES

@@ -24,7 +24,8 @@ from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.lake_tables import LakeTables
+from codeanatomy.delta.store import Store
 from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import StepDone

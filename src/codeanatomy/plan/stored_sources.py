@@ -39,7 +39,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.config import RuntimeProfile
-from codeanatomy.delta.store import normalize_root
+from codeanatomy.delta.lake_tables import normalize_root
 from codeanatomy.delta.store_policy import StorePolicy, is_local, register_policy
 from codeanatomy.errors import UsageError
 from codeanatomy.sources.archives import list_archive

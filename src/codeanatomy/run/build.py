@@ -31,7 +31,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
-from codeanatomy.delta.store import LakeTables, normalize_root
+from codeanatomy.delta.lake_tables import LakeTables, normalize_root
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
 from codeanatomy.delta.write.small_rows import refuse_unwritable

@@ -9,9 +9,9 @@ import pytest
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import CommitRefused, Committed, Event
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
-from codeanatomy.delta.log.entries import TableVersion
-from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.log.versions import TableVersion
 from codeanatomy.delta.write.commit import LOST, Conflict, PendingCommit, Retry, run_commit
 from codeanatomy.delta.write.evolve import new_table
 from codeanatomy.delta.write.log_writer import LogWriter

@@ -14,9 +14,10 @@ from deltalake import DeltaTable
 from msgspec import json
 
 from codeanatomy.catalog.spec import FeatureName, Table
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
+from codeanatomy.delta.log.protocol import VECTORS_ENABLED
 from codeanatomy.delta.log.replay import read_actions, read_commit_info, replay_log
-from codeanatomy.delta.store import LakeTables
 from support.owner_tables import (
     LINES,
     NODES,
@@ -129,7 +130,7 @@ def test_vectors_that_are_disabled_are_not_added(tmp_path: Path) -> None:
     lake.swap(owners=[owner(1)])
     assert lake.vectors()
     state = replay_log(lake.location, 1)
-    disabled = {**state.metadata["configuration"], entries.VECTORS_ENABLED: "false"}
+    disabled = {**state.metadata["configuration"], VECTORS_ENABLED: "false"}
     entries.write_entry(lake.location, 2, [{"metaData": {**state.metadata, "configuration": disabled}}])
     lake.history.append(lake.history[-1])
     lake.swap(owners=[owner(2)])

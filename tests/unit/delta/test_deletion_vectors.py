@@ -14,6 +14,7 @@ from msgspec import json, structs
 from pyroaring import BitMap64
 
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import (
     MAGIC,
@@ -26,7 +27,6 @@ from codeanatomy.delta.log.deletion_vectors import (
 )
 from codeanatomy.delta.log.replay import replay_log
 from codeanatomy.delta.read.light import light_table, logged_paths
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.errors import StorageFailure

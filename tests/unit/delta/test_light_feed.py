@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.light_feed import changed_owners, changed_rows, records_changes
 from codeanatomy.delta.log.replay import replay_log
 from codeanatomy.delta.read.light import light_files
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import FeedLost, FeedOutOfRange, TableMissing, UsageError
 from support.owner_tables import NODES, Lake, Row, changed, entry, featured, fed, filled, nodes_of, owner

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.read.light import newest_version
 from codeanatomy.delta.read.open_table import open_table, replay_table
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 from support.log_files import entry_path

@@ -24,13 +24,13 @@ from codeanatomy.catalog.spec import (
 from codeanatomy.delta.events import Event, GateChecked
 from codeanatomy.delta.gate import check_gate, gate_problems
 from codeanatomy.delta.layout import (
-    FEATURES,
     MANAGED,
     contract_hash,
     feature_properties,
     resolve_stats_columns,
     table_properties,
 )
+from codeanatomy.delta.log.protocol import FEATURES
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.errors import GateError
 

@@ -27,13 +27,13 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Scanned
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, read_vector
 from codeanatomy.delta.log.replay import Add, LogState, replay_log
 from codeanatomy.delta.read.column_ranges import ANY_VALUE
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
 from codeanatomy.delta.read.light import light_files, newest_version
 from codeanatomy.delta.read.predicate_text import parse_predicate
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.node_ids import file_id

@@ -14,7 +14,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.spec import Column, DeltaWritePolicy, Table, WriterProperties
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
-from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.errors import SchemaDrift

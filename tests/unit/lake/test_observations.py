@@ -16,9 +16,9 @@ from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import FeedRead, Scanned
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.commit import record_refusals
 from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
 from codeanatomy.lake.observations import EventLog, append_rows, record_events

@@ -13,6 +13,7 @@ from codeanatomy import catalog
 from codeanatomy.catalog.readers import READERS, VECTORS, VECTORS_NAME
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log import entries
+from codeanatomy.delta.log.protocol import VECTORS_ENABLED
 from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_log, replay_vectors
 from codeanatomy.delta.read.light import light_table, table_facts
 from codeanatomy.delta.read.open_table import location
@@ -83,7 +84,7 @@ def test_a_lake_is_brought_to_all_readers_and_back(run: RunCommand, made: Path) 
         opened = DeltaTable(location(str(lake), name))
         assert opened.version() == pin.version
         assert len(opened.to_pyarrow_dataset().to_table(columns=["repo_id"])) == rows[name], name
-        assert entries.VECTORS_ENABLED not in opened.metadata().configuration
+        assert VECTORS_ENABLED not in opened.metadata().configuration
         if name in stored:
             assert pin.version == before.pins[name].version + 1
             # No row has changed.

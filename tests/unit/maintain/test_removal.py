@@ -10,9 +10,9 @@ import pytest
 from deltalake.exceptions import DeltaError
 
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.replay import logged_versions, read_actions
 from codeanatomy.delta.read.light import light_table
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.errors import StillNeeded, StorageFailure
 from codeanatomy.lake.cursors import StepCursor, append_cursors
 from codeanatomy.lake.lease import StepDone, acquire

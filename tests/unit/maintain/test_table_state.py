@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.maintain.table_state import TableState, inspect_table, list_table_files
 from support.owner_tables import NODES, Lake, filled, nodes_of, owner
 

@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.errors import TableMissing, UnknownName, UsageError

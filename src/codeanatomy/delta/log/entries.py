@@ -1,6 +1,5 @@
 """Write log entries of a table in Python: existing data files become a new version of it.
 
-    current = open_version(table, "/lake/graph/cpg_nodes")   # None: there is no table yet
     actions = [*create_actions(new), *map(add_action, files), transaction_action(commit)]
     write_entry("/lake/graph/cpg_nodes", 0, actions)         # _delta_log/00000000000000000000.json
 
@@ -28,43 +27,29 @@ from uuid import uuid4
 
 from msgspec import Struct, json, structs
 
-from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.protocol import (
+    FEATURE_PROTOCOL,
+    FEED_ENABLED,
+    FEED_FEATURE,
+    IMPLIED,
+    READER,
+    VECTORS_ENABLED,
+    WRITERS,
+)
 from codeanatomy.delta.log.replay import (
     VECTORS_FEATURE,
     Add,
-    LogListing,
     LogState,
     entry_path,
-    list_log,
-    newest_logged,
-    replay_log,
 )
-from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
-from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
+from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.store_policy import deltalake_options, is_local
 from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
-
-# Policy features that require nothing of a writer that only adds and removes files.
-SIMPLE_FEATURES = frozenset({"change_data_feed", "deletion_vectors"})
-# Legacy protocol versions up to the change data feed.
-READER, WRITERS = 1, (2, 3, 4)
-# Features implied by each legacy writer version, by their names in newer protocols.
-IMPLIED = {
-    2: ("appendOnly", "invariants"),
-    3: ("appendOnly", "invariants", "checkConstraints"),
-    4: ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"),
-}
-# Reader and writer version of tables that list their features.
-FEATURE_PROTOCOL = (3, 7)
-VECTORS_ENABLED = "delta.enableDeletionVectors"
-FEED_ENABLED, FEED_FEATURE = "delta.enableChangeDataFeed", "changeDataFeed"
-# Prefixes of table properties that constrain a writer.
-WRITER_PROPERTIES = ("delta.constraints.", "delta.appendOnly")
 
 
 class DataFile(Struct, frozen=True):
@@ -80,82 +65,6 @@ class DataFile(Struct, frozen=True):
     partition: dict[str, str] = {}
     # Samples of rows that violate a rule of the table.
     broken: tuple[BrokenRow, ...] = ()
-
-
-class TableVersion(Struct, frozen=True):
-    """A version of a table: its description, its data files and its log."""
-
-    info: SnapshotInfo
-    files: tuple[LoggedFile, ...]
-    state: LogState
-
-    @property
-    def index(self) -> FileIndex:
-        """Return the index of the files, for pruning."""
-        return FileIndex(self.info.version, self.files)
-
-
-def open_version(table: Table, location: str, version: int | None = None) -> TableVersion | None:
-    """Open a version (default: the newest) of the table at a path or URI; None if there is no table.
-
-    Raise FileNotFoundError if the log has no such version.
-    """
-    listing = list_log(location)
-    if listing.newest < 0:
-        return None
-    return describe_version(table, location, listing.newest if version is None else version, listing)
-
-
-def describe_version(table: Table, location: str, version: int, listing: LogListing) -> TableVersion:
-    """Open a version of a table whose log is listed."""
-    state = replay_log(location, version, listing)
-    return TableVersion(_info(location, version, state, listing), logged_files(table, state), state)
-
-
-def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
-    """Describe a version of the table at a path or URI."""
-    listing = list_log(location)
-    return _info(location, version, replay_log(location, version, listing), listing)
-
-
-def newest_snapshot_info(location: str) -> SnapshotInfo:
-    """Describe the newest version of the table at a path or URI."""
-    return read_snapshot_info(location, newest_logged(location))
-
-
-def _info(location: str, version: int, state: LogState, listing: LogListing) -> SnapshotInfo:
-    protocol, metadata = state.protocol, state.metadata
-    if "minReaderVersion" not in protocol or "schemaString" not in metadata:
-        raise FileNotFoundError(f"the log of {location} has no protocol or no schema up to version {version}")
-    entry = listing.entries.get(version)
-    return SnapshotInfo(
-        location=location,
-        version=version,
-        timestamp_ms=0 if entry is None else entry.modified_ms,
-        min_reader_version=protocol["minReaderVersion"],
-        min_writer_version=protocol["minWriterVersion"],
-        reader_features=tuple(sorted(protocol.get("readerFeatures") or ())),
-        writer_features=tuple(sorted(protocol.get("writerFeatures") or ())),
-        properties=metadata.get("configuration") or {},
-        schema_json=metadata["schemaString"],
-        partition_columns=tuple(metadata.get("partitionColumns") or ()),
-    )
-
-
-def has_simple_protocol(info: SnapshotInfo) -> bool:
-    """Return whether the table only requires a writer to add and remove files and deletion vectors."""
-    legacy = info.min_reader_version == READER and info.min_writer_version in WRITERS
-    with_features = (
-        info.min_writer_version == FEATURE_PROTOCOL[1]
-        and set(info.reader_features) <= {VECTORS_FEATURE}
-        and set(info.writer_features) <= {VECTORS_FEATURE, *IMPLIED[WRITERS[-1]]}
-    )
-    return (
-        (legacy or with_features)
-        and not any(key.startswith(WRITER_PROPERTIES) for key in info.properties)
-        # Generated columns, invariants and the like.
-        and '"delta.' not in info.schema_json
-    )
 
 
 # Actions of an entry.
@@ -233,11 +142,6 @@ def vectors_protocol(features: Iterable[str]) -> dict[str, Any]:
         "readerFeatures": [VECTORS_FEATURE],
         "writerFeatures": list(names),
     }
-
-
-def writes_vectors(info: SnapshotInfo) -> bool:
-    """Return whether rows leave a stored table by deletion vectors; else their data files are rewritten."""
-    return VECTORS_FEATURE in info.reader_features and info.properties.get(VECTORS_ENABLED) == "true"
 
 
 def add_action(file: DataFile, *, data_change: bool = True) -> dict[str, Any]:

@@ -102,15 +102,15 @@ class RemoteFolder:
         return True
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects, and their copies on this machine."""
-        for path in paths:
-            for copy in (self._cache / path, Path(self.new_files, path)):
-                copy.unlink(missing_ok=True)
-            with storage_errors(self.location):
-                try:
-                    self._store.delete(path)
-                except FileNotFoundError:
-                    continue
+        """Delete objects at the same time, and their copies on this machine."""
+        with ThreadPoolExecutor(TRANSFERS) as pool:
+            list(pool.map(self._delete, paths))
+
+    def _delete(self, path: str) -> None:
+        for copy in (self._cache / path, Path(self.new_files, path)):
+            copy.unlink(missing_ok=True)
+        with storage_errors(self.location), suppress(FileNotFoundError):
+            self._store.delete(path)
 
     def stat(self, path: str) -> StoredFile | None:
         """Ask the store for the head of an object."""

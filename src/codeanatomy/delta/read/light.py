@@ -18,9 +18,12 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from codeanatomy import catalog
-from codeanatomy.delta.log.replay import VECTORS_FEATURE, LogState, read_commit_info
+from codeanatomy.delta.lake_tables import LakeTables
+from codeanatomy.delta.log.protocol import HARMLESS
+from codeanatomy.delta.log.replay import VECTORS_FEATURE, read_commit_info
+from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile, logged_files
-from codeanatomy.delta.read.open_table import HARMLESS, location, newest_table_version, replay_table
+from codeanatomy.delta.read.open_table import location, newest_table_version, open_table, replay_table
 from codeanatomy.errors import StorageFailure, TableMissing
 
 if TYPE_CHECKING:
@@ -48,16 +51,16 @@ def light_files(root: str, name: str, version: int | None = None) -> tuple[Logge
 
     Raise StorageFailure if the table has other reader features.
     """
-    _, state = replay_table(root, name, version)
-    _refuse_features(name, state)
-    return logged_files(catalog.table(name), state)
+    opened = open_table(LakeTables(root), name, version)
+    _refuse_features(name, opened.info)
+    return opened.files
 
 
-def _refuse_features(name: str, state: LogState) -> None:
-    """Raise StorageFailure for a reader feature that this reader lacks."""
-    implied = ("columnMapping",) if state.protocol["minReaderVersion"] > 1 else ()
-    features = state.protocol.get("readerFeatures")
-    lacking = set(implied if features is None else features) - HARMLESS - {VECTORS_FEATURE}
+def _refuse_features(name: str, info: SnapshotInfo) -> None:
+    """Raise StorageFailure for a reader feature that DuckDB on the files lacks."""
+    # The only feature of reader version 2.
+    implied = {"columnMapping"} if info.min_reader_version == 2 else set()
+    lacking = implied.union(info.reader_features) - HARMLESS - {VECTORS_FEATURE}
     if lacking:
         raise StorageFailure(
             f"{name} uses {', '.join(sorted(lacking))}, which only Spark can read",

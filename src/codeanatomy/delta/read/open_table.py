@@ -16,23 +16,19 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError
 
 from codeanatomy import catalog
+from codeanatomy.delta.gate import check_gate
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.replay import LogListing, LogState, list_log, replay_log
+from codeanatomy.delta.log.versions import TableVersion, describe_version
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 
-if TYPE_CHECKING:
-    from codeanatomy.delta.log.entries import TableVersion
-    from codeanatomy.delta.store import LakeTables
-
 # None: the newest version; an int: that version; a time: the version that was current at that time.
 Pin = int | datetime | None
-# Reader features that affect neither the rows of a data file nor the names of its columns.
-HARMLESS = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 # Unsupported in the path of a lake: deltalake panics at brackets, and decodes percent escapes.
 UNREADABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 
@@ -44,14 +40,11 @@ def location(root: str, name: str) -> str:
 
 def open_table(tables: LakeTables, name: str, pin: Pin = None) -> TableVersion:
     """Open a version of a table after checking its gate."""
-    from codeanatomy.delta.gate import check_gate
-    from codeanatomy.delta.log.entries import describe_version
-
     place, table = tables.location(name), tables.table(name)
     with _explain_damage(place, name):
         listing = _list(place, name)
         opened = describe_version(table, place, resolve_pin(place, listing, pin), listing)
-    check_gate(table, opened.info, tables.record)
+    check_gate(table, opened.info, tables.record, reading=True)
     return opened
 
 

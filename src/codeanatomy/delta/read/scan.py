@@ -29,8 +29,8 @@ from pyspark.sql.types import StructType
 
 from codeanatomy.delta.contract import plan_projection, project, quote_identifier, stored_schema
 from codeanatomy.delta.events import Scanned
-from codeanatomy.delta.log.entries import has_simple_protocol
 from codeanatomy.delta.log.jvm_log import read_files
+from codeanatomy.delta.log.protocol import has_simple_protocol
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.open_table import Pin, open_table

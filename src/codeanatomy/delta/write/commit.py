@@ -35,9 +35,9 @@ from msgspec import MsgspecError, Struct
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, CommitStamp, decode_stamp, encode_stamp
 from codeanatomy.delta.events import CommitRefused, Committed
-from codeanatomy.delta.log.entries import TableVersion, open_version
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.replay import list_log, read_commit_info
-from codeanatomy.delta.store import LakeTables
+from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.errors import (
     CodeAnatomyError,
     CommitConflict,

@@ -31,19 +31,14 @@ from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import column_metadata, quote_identifier, spark_schema, stored_schema
 from codeanatomy.delta.events import TableAltered
 from codeanatomy.delta.gate import check_gate
-from codeanatomy.delta.layout import (
-    FEATURE_PROPERTIES,
-    FEATURES,
-    MANAGED,
-    feature_properties,
-    require_engine_support,
-    table_properties,
-)
-from codeanatomy.delta.log.entries import newest_snapshot_info
+from codeanatomy.delta.lake_tables import LakeTables
+from codeanatomy.delta.layout import MANAGED, feature_properties, require_engine_support, table_properties
+from codeanatomy.delta.log.protocol import FEATURE_PROPERTIES, FEATURES
 from codeanatomy.delta.log.replay import newest_logged
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.transaction import NewTable
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.log.versions import newest_snapshot_info
+from codeanatomy.delta.store import Store
 from codeanatomy.errors import FeatureError, SchemaDrift
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, spark_literal
 from codeanatomy.spark.session import clone_session

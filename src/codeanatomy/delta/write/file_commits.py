@@ -33,12 +33,15 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.events import Committed
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path, write_vectors
-from codeanatomy.delta.log.entries import DataFile, TableVersion
+from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NO_FILES, NewFiles, folder_of
+from codeanatomy.delta.log.protocol import FEED_ENABLED, SIMPLE_FEATURES, has_simple_protocol, writes_vectors
+from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.read.scan import read_parquet_files
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import is_local, policy_for
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, nested_rules, rules_for
 from codeanatomy.delta.write.commit import Conflict, PendingCommit, Retry, run_commit
@@ -56,7 +59,7 @@ Selection = Callable[[TableVersion], list[RemovedRows]]
 
 def has_simple_policy(table: Table) -> bool:
     """Return whether a table's policy allows writing its files without Spark."""
-    features = set(table.write.enable_features) - entries.SIMPLE_FEATURES
+    features = set(table.write.enable_features) - SIMPLE_FEATURES
     return table.schema.column_mapping_mode is None and not features
 
 
@@ -94,8 +97,8 @@ def commit_files(
     """
     table = store.table(name)
     owned = OwnerRows(by, frozenset(owners), frozenset(repos), frozenset(shared_repos))
-    current = entries.open_version(table, store.location(name))
-    if current is not None and not entries.has_simple_protocol(current.info):
+    current = open_version(table, store.location(name))
+    if current is not None and not has_simple_protocol(current.info):
         return _rewrite_with_spark(
             _require_spark(store, table, "is written by Spark"), table, files, owned, commit, retry
         )
@@ -147,7 +150,7 @@ class FileWriter(LogWriter):
         altered: MetadataChange,
     ) -> bool:
         location, state = change.location, current.state
-        with_vectors = entries.writes_vectors(current.info)
+        with_vectors = writes_vectors(current.info)
         partial = {
             each.file.logged_path: each for each in removed if with_vectors and each.positions is not None
         }
@@ -194,7 +197,7 @@ class FileWriter(LogWriter):
             for each in partial
             for file in rewrite_file(table, location, each.file, each.positions or BitMap64())
         ]
-        has_feed = current.info.properties.get(entries.FEED_ENABLED) == "true"
+        has_feed = current.info.properties.get(FEED_ENABLED) == "true"
         changes = (
             write_change_files(table, location, current.info.schema_json, removed, self._files)
             if has_feed
@@ -219,7 +222,7 @@ class FileWriter(LogWriter):
         except CONFLICTS as conflict:
             raise Conflict(type(conflict).__name__) from conflict
         # Another writer may have committed before the change of the table.
-        evolved = entries.open_version(self._table, change.location) or current
+        evolved = open_version(self._table, change.location) or current
         return evolved, self._select(evolved), MetadataChange()
 
 

@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from codeanatomy.delta.gate import check_gate
 from codeanatomy.delta.log import entries
-from codeanatomy.delta.log.entries import DataFile, TableVersion
+from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.protocol import has_simple_protocol
+from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.write.commit import Conflict, PendingCommit
 from codeanatomy.errors import CodeAnatomyError, NeedsSpark
 
@@ -45,7 +47,7 @@ class LogWriter:
 
     def settle(self, change: PendingCommit) -> None:
         """Check the gate of the new table."""
-        created = entries.open_version(change.table, change.location)
+        created = open_version(change.table, change.location)
         if created is not None:
             check_gate(change.table, created.info, change.store.record)
 
@@ -91,7 +93,7 @@ class LogWriter:
 
 def require_simple(change: PendingCommit, current: TableVersion) -> None:
     """Raise NeedsSpark for a table that only Spark can write."""
-    if not entries.has_simple_protocol(current.info):
+    if not has_simple_protocol(current.info):
         raise NeedsSpark(
             f"{change.table.name} has a protocol that only Spark can write: "
             f"{', '.join(current.info.writer_features)}",

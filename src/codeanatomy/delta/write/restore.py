@@ -25,12 +25,14 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.contract import quote_identifier
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path
-from codeanatomy.delta.log.entries import TableVersion
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.protocol import IMPLIED
 from codeanatomy.delta.log.replay import Add, LogState, newest_logged, replay_log
-from codeanatomy.delta.store import LakeTables, Store
+from codeanatomy.delta.log.versions import TableVersion
+from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import PendingCommit, run_commit
 from codeanatomy.delta.write.log_writer import LogWriter, require_simple
 from codeanatomy.errors import NeedsSpark, StorageFailure
@@ -125,7 +127,7 @@ class RestoreWriter(LogWriter):
         actions: list[dict[str, Any]] = []
         if after.has_vectors and not current.state.has_vectors:
             info = current.info
-            features = info.writer_features or entries.IMPLIED[info.min_writer_version]
+            features = info.writer_features or IMPLIED[info.min_writer_version]
             actions.append({"protocol": entries.vectors_protocol(features)})
         if after.metadata != current.state.metadata:
             actions.append({"metaData": after.metadata})

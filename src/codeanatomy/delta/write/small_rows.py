@@ -22,10 +22,10 @@ from deltalake import Schema
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
-from codeanatomy.delta.log.entries import TableVersion
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.versions import TableVersion
 from codeanatomy.delta.read.open_table import UNREADABLE
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.commit import PendingCommit, Retry, run_commit
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import FileWriter, Selection

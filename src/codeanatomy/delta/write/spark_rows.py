@@ -38,8 +38,8 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import MISFIT, plan_projection, project, quote_identifier
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.layout import RANGES, arrange_rows
-from codeanatomy.delta.log.entries import TableVersion, open_version
 from codeanatomy.delta.log.transaction import add_rows
+from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.checks import (
     BROKEN,

@@ -20,12 +20,14 @@ from msgspec import Struct, json
 from codeanatomy.catalog.readers import VECTORS_NAME
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
-from codeanatomy.delta.log.entries import DataFile, TableVersion
+from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.delta.log.protocol import IMPLIED, READER, VECTORS_ENABLED, WRITERS, has_simple_protocol
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
+from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.store import LakeTables
 from codeanatomy.delta.write.commit import PendingCommit, run_commit
 from codeanatomy.delta.write.log_writer import LogWriter
 from codeanatomy.delta.write.rewrite import rewrite_file
@@ -45,7 +47,7 @@ class FeatureChange(Struct, frozen=True):
 
 def has_vectors(table: Table, location: str) -> bool:
     """Return whether the newest version of a table has the feature."""
-    current = entries.open_version(table, location)
+    current = open_version(table, location)
     return current is not None and VECTORS_NAME in current.info.reader_features
 
 
@@ -83,7 +85,7 @@ class FeatureWriter(LogWriter):
         self.rewrite(current)
         actions = [
             {"protocol": self.protocol(current.info)},
-            *entries.alter_actions(current.state, {entries.VECTORS_ENABLED: self.value}, {}),
+            *entries.alter_actions(current.state, {VECTORS_ENABLED: self.value}, {}),
             *(entries.remove_action(file, data_change=False) for file in self.removed),
             *(entries.add_action(file, data_change=False) for file in self.added),
         ]
@@ -130,19 +132,17 @@ class VectorsEnabled(FeatureWriter):
     """Change the protocol only."""
 
     delta_operation = "SET TBLPROPERTIES"
-    parameters: Mapping[str, str] | None = {
-        "properties": json.encode({entries.VECTORS_ENABLED: "true"}).decode()
-    }
+    parameters: Mapping[str, str] | None = {"properties": json.encode({VECTORS_ENABLED: "true"}).decode()}
     value = "true"
 
     def protocol(self, info: SnapshotInfo) -> dict[str, Any]:
         """Return the protocol with the feature."""
-        return entries.vectors_protocol(info.writer_features or entries.IMPLIED[info.min_writer_version])
+        return entries.vectors_protocol(info.writer_features or IMPLIED[info.min_writer_version])
 
 
 def open_writable(table: Table, location: str) -> TableVersion:
     """Open the newest version of a table; refuse one that only Spark writes."""
-    current = entries.open_version(table, location)
+    current = open_version(table, location)
     if current is None:
         raise StorageFailure(f"there is no table at {location}", "build the lake first")
     _require_writable(table, current.info)
@@ -150,7 +150,7 @@ def open_writable(table: Table, location: str) -> TableVersion:
 
 
 def _require_writable(table: Table, info: SnapshotInfo) -> None:
-    if not entries.has_simple_protocol(info):
+    if not has_simple_protocol(info):
         raise FeatureError(
             f"{table.name} has features that only Spark writes: {', '.join(info.writer_features)}",
             "build into a new lake with the setting delta.readers",
@@ -159,5 +159,5 @@ def _require_writable(table: Table, info: SnapshotInfo) -> None:
 
 def _plain_protocol(features: Sequence[str]) -> dict[str, Any]:
     """Return the oldest protocol with these writer features and no reader feature."""
-    writer = next(number for number in entries.WRITERS if set(features) <= set(entries.IMPLIED[number]))
-    return {"minReaderVersion": entries.READER, "minWriterVersion": writer}
+    writer = next(number for number in WRITERS if set(features) <= set(IMPLIED[number]))
+    return {"minReaderVersion": READER, "minWriterVersion": writer}

@@ -34,7 +34,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_field
 from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.contract import spark_schema
-from codeanatomy.delta.log.entries import TableVersion
+from codeanatomy.delta.log.versions import TableVersion
 from codeanatomy.delta.read.open_table import open_table
 from codeanatomy.delta.read.predicate import SPARK, Predicate, spark_bytes
 from codeanatomy.delta.read.scan import can_read_parquet, read_parquet_files, scan
