@@ -64,7 +64,7 @@ Readers = Literal["modern", "all"]
 class DeltaOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Choose which readers open the tables of a lake; the rows are the same."""
 
-    # None: as the lake is; a new lake is modern if it is a local folder.
+    # None: as the lake is; a new lake is modern.
     readers: Readers | None = None
 
 

@@ -63,8 +63,7 @@ REQUEST_OPTIONS = (
         type=click.Choice(("auto", "spark", "local")),
         default="auto",
         show_default=True,
-        help="auto: local processes if the lake is a local folder and at most refresh.local_bytes of sources"
-        " are read, else Spark.",
+        help="auto: local processes if at most refresh.local_bytes of sources are read, else Spark.",
     ),
     click.option("--full", is_flag=True, help="Build all files, even if only some have changed."),
     click.option(

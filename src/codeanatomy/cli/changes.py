@@ -5,7 +5,7 @@
     codeanatomy changes relations_v1 --since 2026-05-01 --until latest --all-commits --lake lake
     codeanatomy changes relations_v1 --since 2026-05-01 --engine spark --lake s3://bucket/lake
 
-A JVM is started for `--engine spark` and for lakes that are no local folder. Tests:
+A JVM is started for `--engine spark` only. Tests:
 `tests/unit/query/test_changes.py`, `tests/spark/test_changes.py`.
 """
 

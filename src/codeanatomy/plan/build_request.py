@@ -30,7 +30,7 @@ from codeanatomy.plan.repositories import NAMED, Repository
 from codeanatomy.plan.steps import BuildInputs, result_settings
 from codeanatomy.plan.stored_sources import is_stored
 
-# auto: local processes for small builds of local lakes, else Spark (`run_plan.choose_engine`).
+# auto: local processes for small builds, else Spark (`run_plan.choose_engine`).
 EngineChoice: TypeAlias = Literal["auto", "spark", "local"]
 # auto: run the type checker if it is installed.
 TypesChoice: TypeAlias = Literal["auto", "off"]

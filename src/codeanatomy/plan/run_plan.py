@@ -285,7 +285,7 @@ def choose_engine(
     changes: Mapping[str, Sequence[SourceChange]],
     pending: Mapping[str, Sequence[str]],
 ) -> tuple[Engine, str]:
-    """Choose the executor: local processes for a local lake if few bytes of sources are read, else Spark."""
+    """Choose the executor: local processes if few bytes of sources are read, else Spark."""
     if request.engine != "auto":
         return request.engine, "requested"
     obstacle = _local_obstacle(request.tables, steps)

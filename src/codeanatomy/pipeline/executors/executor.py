@@ -7,7 +7,7 @@
 
 The functions that are mapped are the same for all executors, and so are their rows (`pipeline.first_pass`,
 `pipeline.solve`, `pipeline.second_pass`). `pipeline.executors.spark_executor` does everything on any lake;
-`pipeline.executors.local_executor` serves small builds of local lakes, where starting a JVM would take
+`pipeline.executors.local_executor` serves small builds, where starting a JVM would take
 longer than the work. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
 """
 
@@ -96,7 +96,7 @@ class Executor(Protocol):
         """Return the pieces of these names: small results, and what a refresh of some files compares."""
 
     def write_files(self, held: Sequence[Held], writes: Sequence[TableWrite]) -> dict[str, list[DataFile]]:
-        """Write the rows of tables in their order to data files of a local lake."""
+        """Write the rows of tables in their order to data files."""
 
     def commit_rows(
         self, held: Sequence[Held], write: TableWrite, owners: Sequence[str], by: str, commit: Commit

@@ -1,4 +1,4 @@
-"""Run the passes of a small build on processes of this machine, for a lake in a local folder.
+"""Run the passes of a small build on processes of this machine.
 
     executor = LocalExecutor(run, worker, processes=2)
     views = executor.map_tasks("extract", tasks, first_pass, total=3)

@@ -2,7 +2,7 @@
 
 statements          queries as data: SQL over slices of tables
 derived_columns     columns that are computed from stored ones
-light               deltalake and DuckDB, without a JVM
+light               DuckDB, without a JVM
 spark               the caller's Spark session
 public_store        a lake in a session of which only the public interface is used: Spark Connect
 spark_changes       changes of tables between two runs, in a Spark session

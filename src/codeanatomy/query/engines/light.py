@@ -1,4 +1,4 @@
-"""Read the published tables with deltalake and DuckDB: no JVM, no PyArrow.
+"""Read the published tables with DuckDB: no JVM, no PyArrow.
 
     reader = LightReader(Snapshot.open("lake"))
     reader.rows(Query("SELECT count(*) FROM n", {"n": Slice("cpg_nodes", node_kind=("CLASS",))}))

@@ -4,7 +4,7 @@
     change_page(Store(spark, "lake"), window, "repo_files_v1", limit=10).rows[0]["change"]     # "changed"
     change_totals(Store(spark, "lake"), window).counts         # (ChangeCount("repo_files_v1", ...), ...)
 
-They equal those of `query.diff.table_changes`, which reads local lakes without a JVM: the rows, their order
+They equal those of `query.diff.table_changes`, which reads lakes without a JVM: the rows, their order
 and their total. `codeanatomy changes --engine spark` prints them.
 
 Tests: `tests/spark/test_changes.py`.
