@@ -56,8 +56,9 @@ class Cluster:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def executors(self) -> list[int]:
-        """Return the process ids of the executors of this cluster."""
-        return [number for number, command in self.members() if EXECUTOR in command]
+        """Return the process ids of the executors of this cluster, the oldest first."""
+        numbers = [number for number, command in self.members() if EXECUTOR in command]
+        return sorted(numbers, key=lambda number: Path(f"/proc/{number}").stat().st_ctime_ns)
 
     def members(self) -> Iterator[tuple[int, str]]:
         """Yield the living processes that were started by the cluster, with their command lines."""
@@ -70,7 +71,10 @@ class Cluster:
                         yield int(process.name), command.decode(errors="replace")
 
     def kill_executor(self) -> int:
-        """Kill an executor, as the system does that has no memory left; return its process id."""
+        """Kill an executor, as the system does that has no memory left; return its process id.
+
+        The oldest one is at work; a new one may still be fetching the environment.
+        """
         number = self.executors()[0]
         os.kill(number, signal.SIGKILL)
         return number

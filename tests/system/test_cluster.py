@@ -146,20 +146,23 @@ def test_lost_executors_cost_time_only(place: Place, source: Path) -> None:
     """In each pass an executor is killed, once it has started to work."""
     uri, lake = upload(source, "s3a://sources/lost"), "s3a://lakes/lost"
     command = (*place.flags, "build", f"requests={uri}", "--lake", lake, "--engine", "spark")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "codeanatomy", *command], stderr=subprocess.PIPE, text=True
-    )
-    limit = threading.Timer(BUILD_SECONDS, process.kill)
-    limit.start()
-    lines, killed = [], {}
-    assert process.stderr is not None
-    for line in process.stderr:
-        lines.append(line)
-        step = line.split()[0] if line.split() else ""
-        if step in PASSES.values() and step not in killed:
-            killed[step] = place.cluster.kill_executor()
-    limit.cancel()
-    assert process.wait() == 0, "".join(lines)
+    lines: list[str] = []
+    killed: dict[str, int] = {}
+    with subprocess.Popen(
+        [sys.executable, "-m", "codeanatomy", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        limit = threading.Timer(BUILD_SECONDS, process.kill)
+        limit.start()
+        for line in process.stderr or ():
+            lines.append(line)
+            step = line.partition(" ")[0]
+            if step in PASSES.values() and step not in killed:
+                killed[step] = place.cluster.kill_executor()
+        limit.cancel()
+    assert process.returncode == 0, "".join(lines)
     assert set(killed) == set(PASSES.values())
     assert len(set(killed.values())) == len(PASSES)
     has_rows_of_a_local_build(lake, source)
