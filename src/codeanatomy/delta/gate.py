@@ -41,6 +41,8 @@ def gate_problems(
         problems.append(f"reader version {reader} < {gate.min_reader_version}")
     if gate.min_writer_version is not None and writer < gate.min_writer_version:
         problems.append(f"writer version {writer} < {gate.min_writer_version}")
+    newest = max(reader - FEATURE_PROTOCOL[0], writer - FEATURE_PROTOCOL[1])
+    problems += [f"protocol ({reader}, {writer}) is newer than this program knows"] if newest > 0 else []
     required = dict.fromkeys((*gate.required_reader_features, *gate.required_writer_features))
     known = {*features, *_implied_features(writer)}
     problems += [f"feature {name} is not enabled" for name in required if name not in known]

@@ -12,6 +12,7 @@ from obstore.store import MemoryStore
 from codeanatomy.delta.log import remote_folder
 from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of
 from codeanatomy.delta.log.remote_folder import RemoteFolder
+from codeanatomy.errors import StorageFailure
 
 LOG = "_delta_log"
 
@@ -99,17 +100,30 @@ def test_a_fetched_file_is_read_from_the_cache(tmp_path: Path, monkeypatch: pyte
     assert copy.is_relative_to(tmp_path)
     store.delete("a.parquet")
     assert Path(folder.local_path("a.parquet")).read_bytes() == b"rows"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageFailure, match=r"s3a://bucket/lake/b\.parquet does not exist"):
         folder.local_path("b.parquet")
     # Another lake has other files.
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageFailure):
         RemoteFolder("s3a://bucket/other").local_path("a.parquet")
+
+
+def test_a_damaged_copy_is_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    store = MemoryStore()
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    store.put("a.parquet", b"rows")
+    folder = RemoteFolder("s3a://bucket/lake")
+    copy = Path(folder.local_path("a.parquet"))
+    copy.write_bytes(b"ro")
+    (again,) = folder.local_paths(["a.parquet"], [4])
+    assert Path(again).read_bytes() == b"rows"
 
 
 def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
     monkeypatch.setattr(remote_folder, "CACHE_BYTES", 2500)
     monkeypatch.setattr(remote_folder, "MEASURED_BYTES", 1)
+    monkeypatch.setattr(remote_folder, "RECENT_SECONDS", -1)
     store = MemoryStore()
     monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
     folder = RemoteFolder("s3a://bucket/lake")
@@ -121,9 +135,34 @@ def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         folder.local_path(f"{number}.parquet")
     kept = {path.name for path in tmp_path.rglob("*.parquet")}
     assert kept == {"2.parquet", "3.parquet", "new.parquet"}
-    # Files that are needed at once stay, whatever their size.
+    # Files that were just used stay, whatever their size, and those of a build that died go.
+    monkeypatch.setattr(remote_folder, "RECENT_SECONDS", 60)
+    monkeypatch.setattr(remote_folder, "ABANDONED_SECONDS", -1)
     paths = folder.local_paths([f"{number}.parquet" for number in range(4)])
     assert all(Path(path).stat().st_size == 1000 for path in paths)
+    assert not waiting.exists()
+
+
+def test_an_entry_that_goes_while_it_is_listed(tmp_path: Path) -> None:
+    """Writers make and remove temporary files in the folder of the log."""
+    folder = LocalFolder(str(tmp_path))
+    folder.create(f"{LOG}/0.json", b"one")
+    done = threading.Event()
+
+    def commit() -> None:
+        number = 1
+        while not done.is_set():
+            folder.create(f"{LOG}/{number}.json", b"more")
+            number += 1
+
+    writer = threading.Thread(target=commit)
+    writer.start()
+    try:
+        for _ in range(300):
+            assert any(file.name == "0.json" for file in folder.list_files(LOG))
+    finally:
+        done.set()
+        writer.join()
 
 
 def test_the_folder_of_a_location(tmp_path: Path) -> None:

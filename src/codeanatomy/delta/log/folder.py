@@ -65,8 +65,8 @@ class Folder(Protocol):
     def local_path(self, path: str, tag: str = "") -> str:
         """Return a path of this machine for a file that never changes, or has a tag for its content."""
 
-    def local_paths(self, paths: Sequence[str]) -> list[str]:
-        """Return the paths of this machine for several files."""
+    def local_paths(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[str]:
+        """Return the paths of this machine for several files; a copy of another size is not used."""
 
     @property
     def local_root(self) -> str:
@@ -123,11 +123,10 @@ class LocalFolder:
         """List files by the system's directory listing."""
         try:
             with os.scandir(f"{self.location}/{below}") as entries:
-                listed = [(each.name, each.stat()) for each in entries if each.is_file()]
+                return [file for each in entries if (file := _stored_file(each)) is not None]
         except (FileNotFoundError, ValueError):
             # A path with a null byte is no path.
             return []
-        return [StoredFile(name, info.st_size, info.st_mtime_ns // 1_000_000) for name, info in listed]
 
     def list_tree(self) -> Iterator[StoredFile]:
         """Walk through the folders."""
@@ -179,7 +178,7 @@ class LocalFolder:
         """Return the file itself."""
         return str(Path(self.location, path))
 
-    def local_paths(self, paths: Sequence[str]) -> list[str]:
+    def local_paths(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[str]:
         """Return the files themselves."""
         return [f"{self.location}/{path}" for path in paths]
 
@@ -195,3 +194,12 @@ class LocalFolder:
 
     def publish(self, paths: Iterable[str]) -> None:
         """Do nothing: the files are where they belong."""
+
+
+def _stored_file(entry: os.DirEntry[str]) -> StoredFile | None:
+    """Describe an entry of a folder; None if it is no file, or gone: writers remove their temporary files."""
+    try:
+        info = entry.stat()
+    except FileNotFoundError:
+        return None
+    return StoredFile(entry.name, info.st_size, info.st_mtime_ns // 1_000_000) if entry.is_file() else None

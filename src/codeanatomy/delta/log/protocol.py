@@ -61,7 +61,8 @@ def has_simple_protocol(info: SnapshotInfo) -> bool:
     """Return whether the table only requires a writer to add and remove files and deletion vectors."""
     legacy = info.min_reader_version == READER and info.min_writer_version in WRITERS
     with_features = (
-        info.min_writer_version == FEATURE_PROTOCOL[1]
+        info.min_reader_version in (READER, FEATURE_PROTOCOL[0])
+        and info.min_writer_version == FEATURE_PROTOCOL[1]
         and set(info.reader_features) <= {VECTORS_FEATURE}
         and set(info.writer_features) <= {VECTORS_FEATURE, *IMPLIED[WRITERS[-1]]}
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,8 +31,9 @@ from uuid import uuid4
 from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta.log.folder import StoredFile
-from codeanatomy.delta.object_store import object_store, storage_errors
+from codeanatomy.delta.object_store import ENDPOINT, object_store, storage_errors
 from codeanatomy.delta.store_policy import policy_for
+from codeanatomy.errors import StorageFailure
 from codeanatomy.spark.jars import cache_folder
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ GB = 1024**3
 CACHE_BYTES = 8 * GB
 # The cache is measured after so many fetched bytes.
 MEASURED_BYTES = GB // 4
+# Files used within these seconds are not deleted.
+RECENT_SECONDS = 900
+# New files that were not uploaded within these seconds are of a build that died.
+ABANDONED_SECONDS = 86_400
 # Parallel transfers.
 TRANSFERS = 16
 # Hex digits of the hash of a URI.
@@ -52,8 +58,9 @@ class RemoteFolder:
 
     def __init__(self, location: str) -> None:
         self.location = location.rstrip("/")
-        # The same URI may be of another server.
-        place = f"{self.location} {policy_for(self.location).identity}"
+        # The same URI may be of another server. Credentials may change.
+        options = policy_for(self.location).for_deltalake(self.location)
+        place = f"{self.location} {options.get(ENDPOINT, '')}"
         digest = hashlib.sha256(place.encode()).hexdigest()[:DIGITS]
         self._cache = cache_folder() / "files" / digest
         self._unmeasured = MEASURED_BYTES
@@ -86,8 +93,12 @@ class RemoteFolder:
 
     def read(self, path: str) -> bytes:
         """Get an object."""
-        with storage_errors(self.location):
-            return bytes(self._store.get(path).bytes())
+        try:
+            with storage_errors(self.location):
+                return bytes(self._store.get(path).bytes())
+        except FileNotFoundError:
+            # Without the cause: it has the answer of the server.
+            raise FileNotFoundError(f"{self.location}/{path} does not exist") from None
 
     def create(self, path: str, content: bytes) -> bool:
         """Put an object if there is none of that name.
@@ -127,17 +138,22 @@ class RemoteFolder:
             return self.local_paths([path])[0]
         copy = self._cache / f"{path}.{hashlib.sha256(tag.encode()).hexdigest()[:DIGITS]}"
         if not _use(copy):
-            self._limit(self._fetch(path, copy), keep=[copy])
+            self._limit(self._fetch(path, copy))
         return str(copy)
 
-    def local_paths(self, paths: Sequence[str]) -> list[str]:
+    def local_paths(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[str]:
         """Return the paths of cached copies; those that are missing are fetched at the same time."""
         copies = [self._cache / path for path in paths]
-        missing = [(path, copy) for path, copy in zip(paths, copies, strict=True) if not _use(copy)]
+        known: Sequence[int | None] = sizes or [None] * len(paths)
+        missing = [
+            (path, copy)
+            for path, copy, size in zip(paths, copies, known, strict=True)
+            if not _use(copy, size)
+        ]
         if missing:
             with ThreadPoolExecutor(TRANSFERS) as pool:
                 fetched = list(pool.map(lambda each: self._fetch(*each), missing))
-            self._limit(sum(fetched), keep=copies)
+            self._limit(sum(fetched))
         return [str(copy) for copy in copies]
 
     def _fetch(self, path: str, copy: Path) -> int:
@@ -150,33 +166,44 @@ class RemoteFolder:
                 for chunk in self._store.get(path):
                     size += file.write(chunk)
             temporary.replace(copy)
+        except FileNotFoundError:
+            # Without the cause: it has the answer of the server.
+            raise StorageFailure(
+                f"{self.location}/{path} does not exist",
+                "run the command again; if it stays missing, restore it from a backup or build again",
+            ) from None
         finally:
             temporary.unlink(missing_ok=True)
         return size
 
-    def _limit(self, fetched: int, keep: Sequence[Path]) -> None:
-        """Delete the files that were used longest ago if all lakes have too many; not those just returned."""
+    def _limit(self, fetched: int) -> None:
+        """Delete the files that were used longest ago if all lakes have too many.
+
+        Files that were used a short time ago stay: other tables of a statement, and other processes, may be
+        about to open them.
+        """
         self._unmeasured += fetched
         if self._unmeasured < MEASURED_BYTES:
             return
-        self._unmeasured = 0
-        kept, files = set(keep), []
+        self._unmeasured, now = 0, time.time()
+        files: list[tuple[float, int, Path]] = []
         for folder, _, names in os.walk(self._cache.parent):
-            # New files are in `new` until they are uploaded.
-            if Path(folder).relative_to(self._cache.parent).parts[1:2] == ("new",):
-                continue
+            # New files are in `new` until they are uploaded; those of a build that died stay there.
+            is_new = Path(folder).relative_to(self._cache.parent).parts[1:2] == ("new",)
             for path in (Path(folder, name) for name in names):
                 # Another process may have deleted it.
                 with suppress(FileNotFoundError):
                     info = path.stat()
-                    files.append((info.st_mtime, info.st_size, path))
+                    if not is_new:
+                        files.append((info.st_mtime, info.st_size, path))
+                    elif now - info.st_mtime > ABANDONED_SECONDS:
+                        path.unlink()
         total = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
-            if total <= CACHE_BYTES:
+        for used, size, path in sorted(files):
+            if total <= CACHE_BYTES or now - used < RECENT_SECONDS:
                 return
-            if path not in kept:
-                path.unlink(missing_ok=True)
-                total -= size
+            path.unlink(missing_ok=True)
+            total -= size
 
     @property
     def local_root(self) -> str:
@@ -202,13 +229,16 @@ class RemoteFolder:
         new.replace(copy)
 
 
-def _use(copy: Path) -> bool:
-    """Record the use of a cached file, and return whether it exists: another process may have deleted it."""
+def _use(copy: Path, size: int | None = None) -> bool:
+    """Record the use of a cached file, and return whether it is there and has its size.
+
+    Another process may have deleted it.
+    """
     try:
         os.utime(copy)
+        return size is None or copy.stat().st_size == size
     except FileNotFoundError:
         return False
-    return True
 
 
 def _milliseconds(moment: datetime) -> int:

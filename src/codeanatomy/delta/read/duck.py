@@ -129,8 +129,8 @@ def connect(
 def select_rows(root: str, name: str, files: Sequence[LoggedFile]) -> str:
     """Return the SQL query for the rows of some data files of a table, in the catalogue's columns."""
     table, folder = catalog.table(name), location(root, name)
-    names = [file.path for file in files]
-    paths = dict(zip(names, folder_of(folder).local_paths(names), strict=True))
+    names, sizes = [file.path for file in files], [file.size_bytes for file in files]
+    paths = dict(zip(names, folder_of(folder).local_paths(names, sizes), strict=True))
     parts: dict[tuple[tuple[tuple[str, str | None], ...], DeletionVector | None], list[str]] = {}
     for file in files:
         values = tuple(file.partition.items())

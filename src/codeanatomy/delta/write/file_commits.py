@@ -40,7 +40,6 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NO_FILES, NewFiles, folder_of
 from codeanatomy.delta.log.protocol import FEED_ENABLED, SIMPLE_FEATURES, has_simple_protocol, writes_vectors
 from codeanatomy.delta.log.versions import TableVersion, open_version
-from codeanatomy.delta.read.scan import read_parquet_files
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import is_local, policy_for
 from codeanatomy.delta.write.checks import SAMPLE_ROWS, nested_rules, rules_for
@@ -49,7 +48,6 @@ from codeanatomy.delta.write.evolve import MetadataChange, change_in_place, evol
 from codeanatomy.delta.write.log_writer import LogWriter, require_simple
 from codeanatomy.delta.write.owner_rows import OwnerRows, RemovedRows, find_removed_rows
 from codeanatomy.delta.write.rewrite import rewrite_file, write_change_files
-from codeanatomy.delta.write.spark_rows import CONFLICTS, append, replace_by_owner
 from codeanatomy.errors import ConstraintViolation, ContractError, NeedsSpark
 
 OPERATION = "commit_files"
@@ -217,6 +215,8 @@ class FileWriter(LogWriter):
         altered = change_in_place(self._store, self._table, current.info, leaves_rows=leaves_rows)
         if altered is not None:
             return current, removed, altered
+        from codeanatomy.delta.write.spark_rows import CONFLICTS
+
         try:
             evolve(_require_spark(self._store, self._table, "needs new features"), self._table)
         except CONFLICTS as conflict:
@@ -285,6 +285,10 @@ def _rewrite_with_spark(
     store: Store, table: Table, files: Sequence[DataFile], owned: OwnerRows, commit: Commit, retry: Retry
 ) -> Committed:
     """Commit the rows of the files with Spark's writer, and delete the files."""
+    # Imported here: few tables need it, and commands without Spark should not wait for it.
+    from codeanatomy.delta.read.scan import read_parquet_files
+    from codeanatomy.delta.write.spark_rows import append, replace_by_owner
+
     location, paths = store.location(table.name), [file.path for file in files]
     folder = folder_of(location)
     folder.publish(paths)
