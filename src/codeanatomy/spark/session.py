@@ -37,7 +37,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from codeanatomy.config import CACHE_VARIABLE, RuntimeProfile
+from codeanatomy.config import CACHE_VARIABLE, SECRET, RuntimeProfile
 from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark.class_archive import java_options
 from codeanatomy.spark.environment import FOLDER, PYTHON
@@ -47,6 +47,7 @@ from codeanatomy.spark.java import find_java
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+HADOOP = "spark.hadoop."
 LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 
 # Settings of every session started here.
@@ -86,7 +87,12 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
     settings = session_settings(profile, jars, java_options(cache, java, jars), connector_jars(cache))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    spark = _launch(profile, SparkConf(loadDefaults=False).setAll(list(settings.items())))
+    secrets = _secrets(settings) if is_local_master(profile.master) else {}
+    shown = [(key, value) for key, value in settings.items() if key not in secrets]
+    spark = _launch(profile, SparkConf(loadDefaults=False).setAll(shown))
+    for key, value in secrets.items():
+        # Not in the settings above: they are on the command line of the JVM, which all users can read.
+        spark._jsc.hadoopConfiguration().set(key.removeprefix(HADOOP), value)
     if not is_local_master(profile.master):
         # A session that was not started by spark-submit ignores the setting.
         spark.sparkContext.pythonExec = settings.get("spark.pyspark.python", spark.sparkContext.pythonExec)
@@ -96,6 +102,11 @@ def open_session(profile: RuntimeProfile = RuntimeProfile()) -> SparkSession:
             close_session(spark)
             raise
     return spark
+
+
+def _secrets(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the credentials of object stores."""
+    return {key: value for key, value in settings.items() if key.startswith(HADOOP) and SECRET.search(key)}
 
 
 def is_local_master(master: str) -> bool:
@@ -218,7 +229,7 @@ def session_settings(
             settings["spark.cores.max"] = str(profile.cores)
         settings |= _executor_settings(profile)
     settings.update({f"spark.databricks.delta.{key}": value for key, value in profile.delta.items()})
-    settings.update({f"spark.hadoop.{key}": value for key, value in profile.storage_options.items()})
+    settings.update({f"{HADOOP}{key}": value for key, value in profile.storage_options.items()})
     log_store = profile.log_store_options
     settings.update({f"spark.delta.logStore.{key}": value for key, value in log_store.items()})
     given = dict(profile.spark)
