@@ -182,6 +182,7 @@ def keys_inside(module: Block, path: str) -> set[str]:
 
 @settings(max_examples=examples(200), deadline=None)
 @given(MODULES, st.integers(0, 5), st.integers(0, 5))
+@pytest.mark.system
 def test_a_moved_definition_keeps_its_ids(module: Block, first: int, second: int) -> None:
     """Functions and classes that change places, all with names of their own."""
     body = [

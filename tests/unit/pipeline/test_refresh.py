@@ -760,6 +760,7 @@ def test_several_processes_make_the_same_rows(edited: Edited, longer: Path) -> N
     expect_equal(edited.lake, longer)
 
 
+@pytest.mark.system
 def test_up_to_a_step(edited: Edited) -> None:
     edited.asked = {"until": "relate"}
     report = edited.refreshed(LONGER)
