@@ -16,7 +16,7 @@ from codeanatomy.catalog.spec import FeatureName
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.contract import spark_schema
 from codeanatomy.delta.lake_tables import LakeTables
-from codeanatomy.delta.log.replay import read_actions, replay_vectors
+from codeanatomy.delta.log.replay import read_actions
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import Store
@@ -28,6 +28,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import build
 from support import light_builds, two_repositories
 from support.delta_log import delta_log
+from support.log_files import replay_vectors
 from support.owner_tables import NODES, Lake, changed, featured, filled, nodes_of, owner
 
 FEATURES: list[tuple[FeatureName, ...]] = [

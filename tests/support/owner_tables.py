@@ -19,7 +19,6 @@ from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
-from codeanatomy.delta.log.replay import replay_vectors
 from codeanatomy.delta.read.duck import lookup_connection, select_rows
 from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
 from codeanatomy.delta.store import Store
@@ -27,6 +26,7 @@ from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
+from support.log_files import replay_vectors
 
 # Partitioned by kind, and sorted.
 NODES = catalog.table("cpg_nodes")

@@ -26,11 +26,11 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct, structs
 
 from codeanatomy.delta.log.folder import StoredFile, folder_of
-from codeanatomy.delta.log.replay import list_log
+from codeanatomy.delta.log.replay import LOG, list_log
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.errors import StorageFailure
 from codeanatomy.maintain.retention import RetentionGuard
-from codeanatomy.maintain.table_state import LOG_FOLDER, list_table_files
+from codeanatomy.maintain.table_state import list_table_files
 
 # A shorter retention may delete files that running readers and writers need.
 SAFE_HOURS = 168.0
@@ -77,10 +77,10 @@ def removable_entries(guard: RetentionGuard, name: str, hours: float) -> Removal
 
 def _log_files(folder: str, floor: int) -> Iterator[StoredFile]:
     """Yield the files of a log for versions before `floor`."""
-    for file in sorted(folder_of(folder).list_files(LOG_FOLDER), key=lambda file: file.name):
+    for file in sorted(folder_of(folder).list_files(LOG), key=lambda file: file.name):
         version = VERSION_PREFIX.match(file.name)
         if version and int(version[1]) < floor:
-            yield structs.replace(file, name=f"{LOG_FOLDER}/{file.name}")
+            yield structs.replace(file, name=f"{LOG}/{file.name}")
 
 
 def remove(removal: Removal) -> None:
@@ -103,5 +103,5 @@ def _remove_empty(root: Path, folders: Iterable[PurePosixPath]) -> None:
     """Remove the folders of partitions that are empty."""
     for each in sorted(folders, reverse=True):
         folder = root / each
-        if folder != root and folder.name != LOG_FOLDER and folder.is_dir() and not any(folder.iterdir()):
+        if folder != root and folder.name != LOG and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

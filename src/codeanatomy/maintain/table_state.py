@@ -20,9 +20,8 @@ from msgspec import Struct, json
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
 from codeanatomy.delta.log.folder import StoredFile, folder_of
-from codeanatomy.delta.log.replay import Add, list_log, replay_log
+from codeanatomy.delta.log.replay import LOG, Add, list_log, replay_log
 
-LOG_FOLDER = "_delta_log"
 # The only folder whose name starts with _ that holds data files.
 CHANGE_DATA_FOLDER = "_change_data"
 # A file below this share of the target size is small.
@@ -106,7 +105,7 @@ def inspect_table(location: str, table: Table, ordered: Mapping[str, int] = {}) 
         version=version,
         parts=_partition_states(table, state.adds.values(), ordered),
         log_entries=len(entries),
-        log_bytes=sum(file.size_bytes for file in folder_of(location).list_files(LOG_FOLDER)),
+        log_bytes=sum(file.size_bytes for file in folder_of(location).list_files(LOG)),
         since_checkpoint=version - listing.checkpoint_before(version),
         first_entry=entries[0],
         dead_files=len(dead),

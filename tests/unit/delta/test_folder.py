@@ -30,6 +30,14 @@ def folder(
     yield RemoteFolder("s3a://bucket/lake/graph/cpg_nodes")
 
 
+def in_memory(monkeypatch: pytest.MonkeyPatch, cache: Path) -> MemoryStore:
+    """Make all object stores one in memory, with a cache of its own."""
+    store = MemoryStore()
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(cache))
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    return store
+
+
 def test_files_are_created_once(folder: Folder) -> None:
     assert folder.list_files(LOG) == []
     assert folder.stat(f"{LOG}/0.json") is None
@@ -91,9 +99,7 @@ def test_a_repeated_request_that_has_won_is_no_loss(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_fetched_file_is_read_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
-    store = MemoryStore()
-    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    store = in_memory(monkeypatch, tmp_path)
     store.put("a.parquet", b"rows")
     folder = RemoteFolder("s3a://bucket/lake")
     copy = Path(folder.local_path("a.parquet"))
@@ -108,9 +114,7 @@ def test_a_fetched_file_is_read_from_the_cache(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_damaged_copy_is_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
-    store = MemoryStore()
-    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    store = in_memory(monkeypatch, tmp_path)
     store.put("a.parquet", b"rows")
     folder = RemoteFolder("s3a://bucket/lake")
     copy = Path(folder.local_path("a.parquet"))
@@ -172,9 +176,7 @@ def test_the_folder_of_a_location(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_cached_with_its_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lake that was deleted and built again has checkpoints of the same names."""
-    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
-    store = MemoryStore()
-    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    store = in_memory(monkeypatch, tmp_path)
     folder = RemoteFolder("s3a://bucket/lake")
     for content in (b"one", b"two"):
         store.put("_delta_log/1.checkpoint.parquet", content)

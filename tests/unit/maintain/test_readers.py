@@ -14,7 +14,7 @@ from codeanatomy.catalog.readers import READERS, VECTORS, VECTORS_NAME
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.protocol import VECTORS_ENABLED
-from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_log, replay_vectors
+from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_log
 from codeanatomy.delta.read.light import light_table, table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot
@@ -22,6 +22,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from support.commands import RunCommand, command_runner
 from support.light_builds import clean_lake, refreshed
+from support.log_files import replay_vectors
 
 APP = "app"
 FILES = {

@@ -16,7 +16,7 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
 from codeanatomy.config import load_settings
-from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_vectors
+from codeanatomy.delta.log.replay import logged_versions, read_actions
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import ConfigError, FeatureError, GateError
@@ -28,7 +28,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import plan
 from support.edits import repository, script, write_tree
 from support.light_builds import clean_lake, order, refreshed
-from support.log_files import entry_path
+from support.log_files import entry_path, replay_vectors
 
 APP = "app"
 ALL, MODERN = "delta.readers=all", "delta.readers=modern"

@@ -205,12 +205,6 @@ def replay_log(location: str, version: int, listing: LogListing | None = None) -
     return LogState(protocol or {}, metadata or {}, adds, transactions)
 
 
-def replay_vectors(location: str, version: int) -> dict[str, DeletionVector]:
-    """Return the deletion vectors of a version by data file, spelled as in the log."""
-    adds = replay_log(location, version).adds.values()
-    return {add.path: add.deletion_vector for add in adds if add.deletion_vector is not None}
-
-
 def _read_checkpoint(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Action]:
     """Yield the actions of a checkpoint, with those of the further files that it names."""
     named = [structs.replace(file, name=f"{LOG}/{file.name}") for file in files]
