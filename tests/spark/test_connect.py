@@ -5,13 +5,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.views import VIEWS
 from codeanatomy.delta.store import Store
+from codeanatomy.delta.write.restore import restore_with_fallback
 from codeanatomy.errors import EnvironmentProblem, SqlRefused, UnknownSymbol, UsageError
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.maintain.features import enable_feature
+from codeanatomy.progress import Progress
 from codeanatomy.query.diff.change_windows import open_window
 from codeanatomy.query.engines.public_store import PublicStore
 from codeanatomy.query.engines.spark import plain_value
@@ -30,8 +37,12 @@ from codeanatomy.query.engines.spark_lake import SparkLake
 from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
+from codeanatomy.query.sql.spark import run_spark_sql
 from codeanatomy.spark.versions import has_internals, is_connect
+from support.aged_lake import copied
+from support.caller_table import UNDO
 from support.connect import remote_session, running_server
+from support.maintenance_runs import SETTINGS, run_maintenance
 from support.spark_builds import built
 from support.three_runs import ThreeRuns, three_runs
 
@@ -255,18 +266,69 @@ def test_the_session_stays_as_it_is(remote: SparkSession, runs: ThreeRuns) -> No
     assert state() == before
 
 
-def test_what_needs_a_classic_session_says_so(remote: SparkSession, lake: SparkLake, tmp_path: Path) -> None:
-    refused = pytest.raises(EnvironmentProblem, match="classic Spark session")
-    with refused as caught:
-        Store(remote, lake.snapshot.root)
+def test_a_statement_with_a_time_limit(lake: SparkLake, light: Lake, remote: SparkSession) -> None:
+    text = "SELECT kind, count(*) AS n FROM symbols GROUP BY kind ORDER BY kind"
+    limited = run_spark_sql(lake, text, limit=100, seconds=120)
+    assert structs.replace(limited, sql="") == structs.replace(light.sql(text), sql="")
+    assert run_spark_sql(lake, text, limit=1, seconds=120).more == "--limit 10"
+    many = "nodes a CROSS JOIN nodes b CROSS JOIN nodes c CROSS JOIN (SELECT * FROM nodes LIMIT 9) d"
+    began = time.monotonic()
+    with pytest.raises(SqlRefused, match=r"no answer in 0\.5 seconds"):
+        run_spark_sql(lake, f"SELECT count(*) FROM {many}", limit=1, seconds=0.5)
+    assert time.monotonic() - began < 60
+    # The session goes on, without the tag.
+    assert remote.getTags() == set()
+    assert remote.range(3).count() == 3
+
+
+def test_differences_of_runs_are_those_of_the_light_reader(
+    runs: ThreeRuns, lake: SparkLake, light: Lake
+) -> None:
+    found = lake.diff(runs.runs[0], runs.runs[2], limit=MANY)
+    assert found == light.diff(runs.runs[0], runs.runs[2], limit=MANY)
+    assert found.rows
+
+
+@contextmanager
+def refusal() -> Iterator[None]:
+    """Expect the one error of whatever a session of Spark Connect cannot do."""
+    with pytest.raises(EnvironmentProblem) as caught:
+        yield
+    assert caught.value.message == "this needs a classic Spark session, and the given one is of Spark Connect"
+    assert "SparkSession.builder.master(...)" in caught.value.hint
     assert "Lake.open(uri, spark=session)" in caught.value.hint
+
+
+def test_a_build_needs_a_classic_session(remote: SparkSession, lake: SparkLake, tmp_path: Path) -> None:
+    with refusal():
+        Store(remote, lake.snapshot.root)
     source = tmp_path / "app"
     source.mkdir()
     (source / "m.py").write_text("def f(): pass\n")
-    with refused:
+    with refusal():
         built(remote, tmp_path / "lake", {"app": source})
+    assert not (tmp_path / "lake" / "extract").exists()
     with pytest.raises(UsageError, match="ibis needs a classic Spark session"):
         lake.ibis()
+
+
+def test_maintenance_needs_a_classic_session(remote: SparkSession, aged_lake: Path, tmp_path: Path) -> None:
+    copy = copied(aged_lake, tmp_path)
+    before = Snapshot.open(str(copy)).pins
+    with refusal():
+        run_maintenance(copy, lambda: remote, "file_line_index_v1")
+    with refusal():
+        progress = Progress(io.StringIO())
+        enable_feature(str(copy), SETTINGS, ("cpg_nodes",), "deletion_vectors", progress, lambda: remote)
+    assert Snapshot.open(str(copy)).pins == before
+    # A table that only Spark can restore.
+    store = PublicStore(remote, str(tmp_path / "other"))
+    place = store.location(RELATIONS)
+    properties = "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"
+    remote.sql(f"CREATE TABLE delta.`{place}` (src_qname string) USING delta {properties}").collect()
+    remote.sql(f"INSERT INTO delta.`{place}` VALUES ('f')").collect()
+    with refusal():
+        restore_with_fallback(store.root, RELATIONS, 0, UNDO, lambda: Store(remote, store.root))
 
 
 def test_a_lake_that_the_server_cannot_reach(remote: SparkSession, lake: SparkLake) -> None:

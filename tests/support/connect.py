@@ -14,7 +14,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
@@ -46,10 +46,12 @@ SPARK_VARIABLES = ("SPARK_", "PYSPARK_")
 
 
 @contextmanager
-def running_server(folder: Path, settings: Mapping[str, str] = DELTA_SETTINGS) -> Iterator[str]:
-    """Start a server with two cores; yield its URL, and stop it."""
+def running_server(
+    folder: Path, settings: Mapping[str, str] = DELTA_SETTINGS, connectors: Sequence[Path] = ()
+) -> Iterator[str]:
+    """Start a server with two cores, and the jars of connectors to stores; yield its URL, and stop it."""
     java = find_java()
-    jars = ensure_jars(cache_folder(), java)
+    jars = (*ensure_jars(cache_folder(), java), *connectors)
     port = free_port()
     conf = {
         **SMALL,

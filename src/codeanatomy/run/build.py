@@ -70,6 +70,7 @@ from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, jvm_has_ended
 from codeanatomy.spark.metrics import tag_jobs
+from codeanatomy.spark.session import refuse_missing_connector
 from codeanatomy.tracing import NO_TRACE, Trace
 
 # After a longer wait for the lease, the source is listed again.
@@ -265,6 +266,8 @@ def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, L
     plan = plan_run(prepared.plan_request, state, unfinished)
     if not plan.nothing_to_do:
         refuse_unshared_sources(prepared.request, plan.engine)
+        if plan.engine == "spark":
+            refuse_missing_connector(prepared.request.settings.runtime, prepared.request.lake)
     return plan, state
 
 
@@ -373,8 +376,9 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             run.progress.update("feed", lost, last=True)
             Log(run_id=run.run_id).warning(lost)
         if run.plan.engine == "spark" and any(step.busy for step in run.plan.steps):
-            # Open the session before the steps need it.
-            Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
+            # Open the session before the steps need it, and check that it can open the lake.
+            spark = run.spark_store.spark
+            Log(run_id=run.run_id).debug(f"Spark {spark.version} session opened")
         with run.timed("undo"):
             _roll_back(run)
         _restore_progress(run, lease)

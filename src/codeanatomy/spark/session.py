@@ -42,7 +42,13 @@ from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark.class_archive import java_options
 from codeanatomy.spark.environment import FOLDER, PYTHON
 from codeanatomy.spark.executors import CACHE, check_executors, memory_overhead
-from codeanatomy.spark.jars import CONNECTOR_OF_SCHEME, cache_folder, connector_jars, ensure_jars
+from codeanatomy.spark.jars import (
+    CONNECTOR_OF_SCHEME,
+    cache_folder,
+    connector_jars,
+    ensure_jars,
+    require_connector,
+)
 from codeanatomy.spark.java import find_java
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -193,6 +199,8 @@ def _delay_signals() -> Iterator[None]:
 RETURN_MEMORY = ("-XX:G1PeriodicGCInterval=5000",)
 
 
+# Settings by which a user adds jars.
+CLASS_PATHS = {"spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"}
 # Settings that list files.
 LISTS = {"spark.jars", "spark.archives"}
 
@@ -291,6 +299,15 @@ def require_delta(spark: SparkSession) -> SparkSession:
             f"spark.sql.catalog.spark_catalog={DELTA_CATALOG}",
         )
     return spark
+
+
+def refuse_missing_connector(profile: RuntimeProfile, uri: str) -> None:
+    """Raise EnvironmentProblem if a session that is started from a profile could not open a lake.
+
+    One that the process has already, or that gets jars of the user's, is checked by `require_file_system`.
+    """
+    if SparkContext._active_spark_context is None and not CLASS_PATHS & profile.spark.keys():
+        require_connector(uri)
 
 
 def require_file_system(spark: SparkSession, uri: str) -> None:

@@ -32,8 +32,10 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.catalog.views import VIEWS, view
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.query.answers import DEFAULT_LIMIT
 from codeanatomy.query.ask import resolve_request
 from codeanatomy.query.diff.change_windows import RunWindow, open_window
+from codeanatomy.query.diff.run_diff import RunDiff, diff_runs
 from codeanatomy.query.engines.spark import SparkReader
 from codeanatomy.query.engines.spark_changes import (
     commit_changes,
@@ -213,6 +215,12 @@ class SparkLake(Verbs[DataFrame]):
         """
         window = self._window(since, None, allow_out_of_range=True)
         return stream_changes(self._store, window, table, repo_id)
+
+    def diff(
+        self, run_a: str, run_b: str = "latest", *, repo_id: str | None = None, limit: int = DEFAULT_LIMIT
+    ) -> RunDiff:
+        """Compare two published runs, as `Lake.diff` does: read by this process, not by the session."""
+        return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
 
     def _window(self, since: str, until: str | None, *, allow_out_of_range: bool) -> RunWindow:
         return open_window(

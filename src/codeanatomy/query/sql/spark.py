@@ -2,23 +2,23 @@
 
     run_spark_sql(Lake.open("lake", spark=session), "SELECT count(*) FROM calls", limit=100, seconds=30)
 
-In a session of your own use `SparkLake.sql`, which returns a DataFrame; this function reads its first rows
-and stops when the time is over: its jobs have a tag, and no others are cancelled. Tags belong to the
-Spark context, so this is not for Spark Connect. The caller gets its error at once; a task of a cross join
-checks for cancellation only between batches of its input, and occupies its core until then.
+In a session of your own use `SparkLake.sql`, which returns a DataFrame and has no time limit; this function
+reads its first rows and stops when the time is over: what it runs has a tag, and nothing else is cancelled.
+Tags are those of jobs in a classic session, and of operations in one of Spark Connect. The caller gets its
+error at once; a task of a cross join checks for cancellation only between batches of its input, and occupies
+its core until then.
 
-Tests: `tests/unit/query/test_sql_command.py`, `tests/spark/test_sql_command.py`.
+Tests: `tests/unit/query/test_sql_command.py`, `tests/spark/test_sql_command.py`,
+`tests/spark/test_connect.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Event, Thread
 from uuid import uuid4
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from codeanatomy.errors import SqlRefused
@@ -29,7 +29,8 @@ from codeanatomy.query.engines.spark_lake import SparkLake
 from codeanatomy.query.sql.answer import SqlAnswer, check_limits
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Diagnostics
-from codeanatomy.spark.jvm import cause_of
+from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
+from codeanatomy.spark.versions import is_connect
 
 # Seconds between two attempts to cancel jobs that run too long.
 AGAIN = 0.5
@@ -43,7 +44,7 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
         try:
             collected = lake.run_checked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
             rows = [tuple(map(plain_value, row)) for row in collected]
-        except (PySparkException, Py4JError, SqlRefused) as problem:
+        except (*ENGINE_ERRORS, SqlRefused) as problem:
             problems = Diagnostics(text)
             if late.is_set():
                 problems.add("time", f"no answer in {seconds:g} seconds", suggestion="select less")
@@ -59,23 +60,30 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
 
 @contextmanager
 def _until(spark: SparkSession, seconds: float) -> Iterator[Event]:
-    """Cancel the jobs of this thread when the time is over, repeatedly: one may just have started."""
-    done, late = Event(), Event()
-    context, tag = spark.sparkContext, f"codeanatomy-{uuid4().hex}"
+    """Cancel what this thread runs when the time is over, repeatedly: a job may just have started."""
+    done, late, tag = Event(), Event(), f"codeanatomy-{uuid4().hex}"
+    cancel: Callable[[str], object]
+    if is_connect(spark):
+        add, cancel, remove = spark.addTag, spark.interruptTag, spark.removeTag
+    else:
+        context = spark.sparkContext
+        add, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
 
     def watch() -> None:
         wait = seconds
         while not done.wait(wait):
             late.set()
-            context.cancelJobsWithTag(tag)
+            # A server that has ended is reported to the thread that reads from it.
+            with suppress(*ENGINE_ERRORS):
+                cancel(tag)
             wait = AGAIN
 
     watcher = Thread(target=watch, daemon=True)
-    context.addJobTag(tag)
+    add(tag)
     watcher.start()
     try:
         yield late
     finally:
         done.set()
         watcher.join()
-        context.removeJobTag(tag)
+        remove(tag)
