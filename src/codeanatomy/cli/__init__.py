@@ -3,12 +3,12 @@
     main        the table of commands, exit codes
     options     options that several commands share
     printing    tables, JSON, CSV and Markdown on stdout, notes on stderr
-    sessions    the Spark session of a command that may need one
     build       build, plan
     ask         the query verbs (find, callers, impact, ...) and sql
     checks      callgraph, diff, verify
     changes     changes
     export      export
+    serve       explore
     runs        status, runs
     observe     observe
     maintain    maintain, its single operations, properties, features

@@ -21,9 +21,9 @@ import msgspec
 from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.cli.options import Format, format_choice, format_option, lake_option
 from codeanatomy.cli.printing import print_json, print_table
-from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import Settings, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
+from codeanatomy.spark.lazy_session import session_for
 
 if TYPE_CHECKING:
     from codeanatomy.pipeline.executors.local_process import Worker

@@ -37,10 +37,10 @@ from codeanatomy.cli.printing import (
     print_rows,
     print_table,
 )
-from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_FINDINGS, CodeAnatomyError
 from codeanatomy.query.answers import DEFAULT_LIMIT
+from codeanatomy.spark.lazy_session import session_for
 
 if TYPE_CHECKING:
     from codeanatomy.query.checks.compare import Comparison

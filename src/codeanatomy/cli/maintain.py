@@ -24,9 +24,9 @@ from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import MB, FeatureName
 from codeanatomy.cli.options import Format, format_option, lake_option
 from codeanatomy.cli.printing import escape_unprintable, print_json, print_table
-from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
 from codeanatomy.errors import EXIT_FINDINGS, EXIT_STORAGE, UsageError
+from codeanatomy.spark.lazy_session import session_for
 
 if TYPE_CHECKING:
     from codeanatomy.maintain.inspection import Outcome

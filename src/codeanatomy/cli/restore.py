@@ -19,8 +19,8 @@ import msgspec
 from codeanatomy.catalog.spec import MB
 from codeanatomy.cli.options import Format, as_of_option, format_option, lake_option, repo_option
 from codeanatomy.cli.printing import escape_unprintable, print_json, print_table
-from codeanatomy.cli.sessions import session_for
 from codeanatomy.config import load_settings
+from codeanatomy.spark.lazy_session import session_for
 
 if TYPE_CHECKING:
     from codeanatomy.maintain.restore import RestoreReport

@@ -6,6 +6,7 @@
     jars            fetch, verify and cache the jars that Delta needs
     java            find and check the Java runtime
     jvm             errors, boxed numbers and SQL literals between Python and the JVM
+    lazy_session    the session of a command that may need one
     metrics         metrics of jobs and operators
     plan_columns    table columns that a plan filters by and joins by
     plans           plans of a frame as reproducible text

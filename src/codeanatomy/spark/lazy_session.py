@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @contextmanager
 def session_for(settings: Settings, progress: Progress) -> Iterator[Callable[[], SparkSession]]:
     """Yield a function that opens the session at its first call; it is closed at the end of the block."""
+    # Imported here: a command may not need Spark.
     from codeanatomy.spark.session import close_session, open_session
 
     opened: list[SparkSession] = []

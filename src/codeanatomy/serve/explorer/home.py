@@ -1,0 +1,83 @@
+"""Show the first page, the folders of a repository, and search.
+
+    GET /                       repositories with their freshness and size
+    GET /search?q=session       matches of a name
+    GET /api/suggest?q=sess     the same as JSON, while a visitor types
+    GET /r/requests/            files and folders of a repository
+
+Tests: `tests/unit/serve/test_pages.py`.
+"""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from codeanatomy.query.ask import coverage_of, freshness_of
+from codeanatomy.query.engines.statements import Query, nodes
+from codeanatomy.query.status.run_reports import runs
+from codeanatomy.serve.explorer.search import Suggestion
+from codeanatomy.serve.explorer.visit import Visit
+
+SUGGESTIONS = 12
+RESULTS = 100
+# Runs on the first page.
+RECENT_RUNS = 5
+
+
+def home_page(visit: Visit) -> Response:
+    """List the repositories of the lake and its last runs."""
+    manifests = list(visit.lake.snapshot.repositories.values())
+    repositories = [
+        {
+            "repo_id": row.repo_id,
+            "fresh": fresh,
+            "coverage": coverage,
+            "source": row.repo_root,
+            "nodes": row.row_counts.get("cpg_nodes"),
+            "edges": row.row_counts.get("cpg_edges"),
+        }
+        for row, fresh, coverage in zip(
+            manifests, freshness_of(visit.lake.reader, manifests), coverage_of(manifests), strict=True
+        )
+    ]
+    recent = runs(visit.lake.snapshot.root, RECENT_RUNS)
+    return visit.page("home.html", repositories=repositories, runs=recent)
+
+
+def search_page(visit: Visit) -> Response:
+    """List the matches of a name."""
+    text = visit.text("q")
+    rows = _suggestions(visit, RESULTS)
+    return visit.page("search.html", text=text, rows=[_linked(visit, row) for row in rows], limit=RESULTS)
+
+
+def suggest(visit: Visit) -> Response:
+    """Return the best matches of a name as JSON."""
+    return visit.json({"rows": [_linked(visit, row) for row in _suggestions(visit, SUGGESTIONS)]})
+
+
+def repository_page(visit: Visit) -> Response:
+    """List the files of a repository."""
+    repo_id = visit.repo_id
+    query = Query("SELECT f.path FROM f", {"f": nodes(("FILE",), repo_id)}, order=("path",))
+    paths = [path for (path,) in visit.lake.reader.rows(query)]
+    return visit.page("repository.html", repo_id=repo_id, paths=paths)
+
+
+def _suggestions(visit: Visit, limit: int) -> list[Suggestion]:
+    index = visit.lakes.search_index(visit.lake)
+    return index.suggest(visit.text("q"), limit, visit.text("repo") or None)
+
+
+def _linked(visit: Visit, row: Suggestion) -> dict[str, str | int | None]:
+    """Return a match as a row with its address."""
+    is_file = row.kind == "FILE"
+    link = visit.file_link(row.repo_id, row.symbol) if is_file else visit.symbol_link(row.repo_id, row.symbol)
+    return {
+        "kind": row.subkind or row.kind.lower(),
+        "name": row.name,
+        "symbol": row.symbol,
+        "place": f"{row.path}:{row.line}" if row.line and not is_file else (row.path or ""),
+        "repo_id": row.repo_id,
+        "link": link,
+    }

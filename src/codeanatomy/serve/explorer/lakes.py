@@ -1,0 +1,76 @@
+"""Keep snapshots of one lake open: the newest published run, and older ones that visitors name.
+
+    lakes = OpenLakes("lake")
+    lakes.newest()                  # the same `Lake` until another run publishes
+    lakes.at("20260501T12")         # an older run, kept open while it is used
+
+A snapshot pins the version of every table, so whatever is read through one `Lake` belongs to one run. A
+request reads the newest run once, at its start. The manifest is looked at again after `CHECK_SECONDS`.
+
+Tests: `tests/unit/serve/test_lakes.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+
+from codeanatomy.lake.snapshot import LATEST, Snapshot
+from codeanatomy.query.lake import Lake
+from codeanatomy.serve.explorer.search import SearchIndex
+
+# Age at which the newest run is looked up again.
+CHECK_SECONDS = 1.0
+# Snapshots that stay open; each keeps the file lists of its tables in memory.
+KEPT = 8
+
+
+class OpenLakes:
+    """The open snapshots of a lake; safe to use in several threads."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._lock = threading.Lock()
+        self._lakes: OrderedDict[str, Lake] = OrderedDict()
+        self._indexes: OrderedDict[str, SearchIndex] = OrderedDict()
+        self._index_lock = threading.Lock()
+        self._newest: Lake | None = None
+        self._checked = 0.0
+
+    def newest(self) -> Lake:
+        """Return the newest published run."""
+        with self._lock:
+            if self._newest is None or time.monotonic() - self._checked > CHECK_SECONDS:
+                self._newest = self._kept(Snapshot.open(self.root))
+                self._checked = time.monotonic()
+            return self._newest
+
+    def at(self, as_of: str | None) -> Lake:
+        """Return the run with an id or prefix, or the newest at a time; None and `latest` are the newest."""
+        if as_of is None or as_of == LATEST:
+            return self.newest()
+        with self._lock:
+            if as_of in self._lakes:
+                self._lakes.move_to_end(as_of)
+                return self._lakes[as_of]
+            return self._kept(Snapshot.open(self.root, as_of))
+
+    def search_index(self, lake: Lake) -> SearchIndex:
+        """Return the search index of a snapshot; it is built once, while other requests wait for it."""
+        run_id = lake.snapshot.run_id
+        with self._index_lock:
+            if run_id not in self._indexes:
+                self._indexes[run_id] = SearchIndex(lake.reader)
+                while len(self._indexes) > 2:
+                    self._indexes.popitem(last=False)
+            self._indexes.move_to_end(run_id)
+            return self._indexes[run_id]
+
+    def _kept(self, snapshot: Snapshot) -> Lake:
+        """Return the open lake of a snapshot, opened now if it is not."""
+        lake = self._lakes.setdefault(snapshot.run_id, Lake(snapshot))
+        self._lakes.move_to_end(snapshot.run_id)
+        while len(self._lakes) > KEPT:
+            self._lakes.popitem(last=False)
+        return lake

@@ -1,0 +1,107 @@
+"""Run the explorer as a process: address, port, token and limits.
+
+    serve("lake", port=8765)                       # http://127.0.0.1:8765/, for programs of this machine only
+    serve("lake", host="0.0.0.0")                  # prints an address with a token
+
+Tests: `tests/unit/serve/test_server.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.serve.explorer.app import create_app
+
+DEFAULT_PORT = 8765
+LOOPBACK = "127.0.0.1"
+# Seconds until a client must have sent the head of its request, and that an idle connection is kept.
+HEAD_SECONDS = 10
+KEEP_SECONDS = 15
+# Connections at the same time; further ones get status 503.
+MAX_CONNECTIONS = 200
+MAX_HEAD_BYTES = 32_768
+
+
+class TimedProtocol(H11Protocol):
+    """Close connections that send no complete request: uvicorn itself would wait for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock of a connection."""
+        super().connection_made(transport)
+        self.loop.call_later(HEAD_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        # Both are set by the first complete request and by the end of the connection.
+        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def serve(
+    root: str,
+    *,
+    host: str = LOOPBACK,
+    port: int = DEFAULT_PORT,
+    open_browser: bool = False,
+    report: Callable[[str], None] = print,
+) -> None:
+    """Serve a lake until the process is stopped; with port 0 the system chooses one."""
+    listening = listen(host, port)
+    port = listening.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    names = {shown, "127.0.0.1", "localhost", "[::1]"} if token is None else set()
+    app = create_app(root, hosts={f"{name}:{port}" for name in names}, token=token)
+    address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+    config = uvicorn.Config(
+        app,
+        http=TimedProtocol,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_SECONDS,
+        limit_concurrency=MAX_CONNECTIONS,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_graceful_shutdown=3,
+    )
+    report(address)
+    if open_browser:
+        webbrowser.open(address)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address. Raise EnvironmentProblem if it is taken or unknown."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)
+    except (OSError, OverflowError) as problem:
+        raise EnvironmentProblem(
+            f"cannot listen at {host}:{port}: {problem}", "name another port: --port 0 takes a free one"
+        ) from problem
+    return listening
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can connect to an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

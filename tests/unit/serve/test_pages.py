@@ -1,0 +1,42 @@
+"""Pages without a browser: content, links, errors."""
+
+from __future__ import annotations
+
+from starlette.testclient import TestClient
+
+from support.explorer import get_page
+
+
+def test_home_lists_repositories_and_runs(client: TestClient) -> None:
+    text = get_page(client, "/")
+    for name in ("flask", "shop", "depot"):
+        assert f'href="/r/{name}/"' in text
+    assert text.count('<span class="state succeeded">') == 2
+
+
+def test_search_lists_matches(client: TestClient) -> None:
+    text = get_page(client, "/search?q=make_response")
+    assert 'href="/r/flask/s/flask.app.Flask.make_response"' in text
+    assert "No symbol or file" in get_page(client, "/search?q=no-such-name")
+    assert "Type a part" in get_page(client, "/search")
+
+
+def test_suggestions_name_their_run(client: TestClient) -> None:
+    answer = client.get("/api/suggest?q=Cart.total").json()
+    assert answer["rows"][0]["symbol"] == "shop.cart.Cart.total"
+    assert answer["rows"][0]["place"].startswith("shop/cart.py:")
+    older = client.get(f"/api/suggest?q=Cart.total&as-of={answer['run']}").json()
+    assert older["rows"][0]["link"].endswith(f"?as-of={answer['run']}")
+
+
+def test_errors_are_pages_with_the_next_step(client: TestClient) -> None:
+    assert "known: depot, flask, shop" in get_page(client, "/r/nope/", 404)
+    assert "there is no such page" in get_page(client, "/nope", 404)
+    assert "unknown run" in get_page(client, "/?as-of=zzz", 404)
+    assert client.get("/api/suggest?as-of=zzz").json()["error"].startswith("unknown run")
+
+
+def test_texts_of_visitors_are_escaped(client: TestClient) -> None:
+    text = get_page(client, "/search?q=<script>alert(1)</script>\"'")
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text

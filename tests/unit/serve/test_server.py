@@ -1,0 +1,62 @@
+"""The process of the explorer: its address, its port, slow clients, and its end."""
+
+from __future__ import annotations
+
+import doctest
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2 as httpx
+import pytest
+
+from codeanatomy.serve.explorer import server
+
+
+@pytest.fixture(scope="module")
+def address(ask_lake: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "codeanatomy", "explore", "--lake", str(ask_lake), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) in (0, 130)
+
+
+def test_examples() -> None:
+    assert doctest.testmod(server).failed == 0
+
+
+def test_it_prints_its_address_and_answers(address: str) -> None:
+    assert address.startswith("http://127.0.0.1:")
+    answer = httpx.get(address)
+    assert answer.status_code == 200
+    assert "server" not in answer.headers
+    assert httpx.get(address.replace("127.0.0.1", "localhost")).status_code == 200
+
+
+def test_a_client_that_sends_no_request_is_disconnected(address: str) -> None:
+    port = int(address.rstrip("/").rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port), timeout=server.HEAD_SECONDS + 10) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        start = time.monotonic()
+        assert slow.recv(100) == b""
+        assert time.monotonic() - start < server.HEAD_SECONDS + 5
+    assert httpx.get(address).status_code == 200
+
+
+def test_a_missing_lake_and_a_taken_port_are_reported(address: str, ask_lake: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "codeanatomy", "explore", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    missing = run("--lake", str(tmp_path / "none"))
+    assert missing.returncode != 0
+    assert "build it" in missing.stderr
+    taken = run("--lake", str(ask_lake), "--port", address.rstrip("/").rpartition(":")[2])
+    assert taken.returncode == 4
+    assert "--port 0" in taken.stderr
