@@ -5,12 +5,19 @@ server renders everything, so that source and lists can be read without JavaScri
 add suggestions, hover cards, zoom and sorting. Each page names the run it was made from, and its scripts ask
 for that run, so that a page never mixes two runs.
 
-app             routes, and the responses to errors
-guard           who may send a request: Host, Origin, token, size, time; headers of every response
-home            repositories, folders, and search
-links           addresses of pages
-lakes           the newest snapshot, and older ones that visitors name
-search          suggestions by a part of a name
-server          the process: address, port, limits
-visit           a request, its snapshot, and templates
+    app             routes, and the responses to errors
+    flow_pages      where the value of a variable comes from and goes
+    guard           who may send a request: Host, Origin, token, size, time; headers of every response
+    home            repositories and search
+    impact_page     what a change affects
+    lakes           the newest snapshot, and older ones that visitors name
+    links           addresses of pages
+    picture_pages   calls, classes, imports and control flow as pictures
+    run_pages       runs: time line, costs, differences, failures, maintenance
+    search          suggestions by a part of a name
+    server          the process: address, port, limits
+    source_pages    files and folders
+    sql_page        SQL over the views
+    symbol_pages    a symbol and how it is used
+    visit           a request, its snapshot, and templates
 """

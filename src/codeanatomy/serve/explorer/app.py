@@ -38,12 +38,20 @@ from codeanatomy.errors import (
     UsageError,
     VersionGone,
 )
-from codeanatomy.serve.explorer import home
+from codeanatomy.serve.explorer import (
+    flow_pages,
+    home,
+    impact_page,
+    picture_pages,
+    run_pages,
+    source_pages,
+    sql_page,
+    symbol_pages,
+)
 from codeanatomy.serve.explorer.guard import MAX_BODY_BYTES, Guard
 from codeanatomy.serve.explorer.lakes import OpenLakes
-from codeanatomy.serve.explorer.visit import Visit, render
+from codeanatomy.serve.explorer.visit import Page, Visit, render
 
-Page = Callable[[Visit], Response]
 LOG = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"
 # A client that sends its request more slowly is disconnected.
@@ -59,22 +67,28 @@ STATUS: tuple[tuple[type[CodeAnatomyError], int], ...] = (
     (StorageFailure, 503),
     (EnvironmentProblem, 503),
 )
-PAGES: tuple[tuple[str, Page], ...] = (
-    ("/", home.home_page),
-    ("/search", home.search_page),
-    ("/api/suggest", home.suggest),
-    ("/r/{repo}/", home.repository_page),
+# Modules with pages: each declares them as `PAGES`, and those with a form that is sent by POST as `FORMS`.
+MODULES = (
+    home,
+    source_pages,
+    symbol_pages,
+    picture_pages,
+    flow_pages,
+    impact_page,
+    run_pages,
+    sql_page,
 )
-# Pages with a form that is sent by POST.
-FORMS: tuple[tuple[str, Page], ...] = ()
 
 
 def create_app(root: str, hosts: Collection[str] = (), token: str | None = None) -> ASGIApp:
     """Return the application for one lake, for requests to some hosts or with a token."""
     lakes = OpenLakes(root)
-    routes: list[Route | Mount] = [Route(path, _endpoint(page, lakes)) for path, page in PAGES]
-    routes += [Route(path, _endpoint(page, lakes), methods=["GET", "POST"]) for path, page in FORMS]
-    routes.append(Mount("/static", StaticFiles(directory=STATIC)))
+    routes: list[Route | Mount] = [Mount("/static", StaticFiles(directory=STATIC))]
+    for module in MODULES:
+        routes += [Route(path, _endpoint(page, lakes)) for path, page in module.PAGES]
+        routes += [
+            Route(path, _endpoint(page, lakes), methods=["GET", "POST"]) for path, page in module.FORMS
+        ]
     return Starlette(
         routes=routes,
         middleware=[Middleware(Guard, hosts=hosts, token=token)],

@@ -16,7 +16,7 @@ from codeanatomy.query.ask import coverage_of, freshness_of
 from codeanatomy.query.engines.statements import Query, nodes
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.serve.explorer.search import Suggestion
-from codeanatomy.serve.explorer.visit import Visit
+from codeanatomy.serve.explorer.visit import Page, Visit
 
 SUGGESTIONS = 12
 RESULTS = 100
@@ -81,3 +81,12 @@ def _linked(visit: Visit, row: Suggestion) -> dict[str, str | int | None]:
         "repo_id": row.repo_id,
         "link": link,
     }
+
+
+PAGES: tuple[tuple[str, Page], ...] = (
+    ("/", home_page),
+    ("/search", search_page),
+    ("/api/suggest", suggest),
+    ("/r/{repo}/", repository_page),
+)
+FORMS: tuple[tuple[str, Page], ...] = ()

@@ -10,6 +10,7 @@ Tests: `tests/unit/serve/test_pages.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
@@ -96,6 +97,9 @@ class Visit:
         """Return a value as JSON, with the run that it is from."""
         body = msgspec.json.encode({"run": self.run_id, **value})
         return Response(body, status, media_type="application/json")
+
+
+Page = Callable[[Visit], Response]
 
 
 def render(template: str, **values: Any) -> str:
