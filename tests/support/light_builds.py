@@ -39,7 +39,11 @@ def no_session() -> SparkSession:
 
 
 def order(
-    lake: Path, repositories: Mapping[str, Path], *settings: str, profile: Profile = "default", **options: Any
+    lake: Path | str,
+    repositories: Mapping[str, Path],
+    *settings: str,
+    profile: Profile = "default",
+    **options: Any,
 ) -> BuildRequest:
     """Return a build request, as the command makes it."""
     effective = load_settings((*SETTINGS, *settings), env={}, start=None)

@@ -181,8 +181,7 @@ def select_changes(
 
 def require_complete(place: str, table: Table, versions: range) -> None:
     """Raise FeedLost if changes of a window were not recorded or have been deleted."""
-    for _ in _commits(place, table, versions, None, skip_undone=False):
-        pass
+    _commits(place, table, versions, None, skip_undone=False)
 
 
 def records_changes(root: str, name: str, version: int) -> bool:
@@ -209,8 +208,16 @@ def existing_versions(name: str, newest: int, first: int, last: int, *, allow_ou
 
 def _commits(
     place: str, table: Table, versions: range, repo_id: str | None, *, skip_undone: bool
+) -> list[FeedCommit]:
+    """Return the changes of the commits of a window; raise FeedLost if some are missing."""
+    commits = list(_logged_commits(place, table, versions, repo_id, skip_undone=skip_undone))
+    _require_files(place, table.name, commits)
+    return commits
+
+
+def _logged_commits(
+    place: str, table: Table, versions: range, repo_id: str | None, *, skip_undone: bool
 ) -> Iterator[FeedCommit]:
-    """Yield the changes of the commits of a window; raise FeedLost if some are missing."""
     state = _state_before(place, table.name, versions.start)
     metadata, known, last_ms = state.metadata, dict(state.adds), -1
     for version in _kept_versions(place, table.name, versions) if skip_undone else versions:
@@ -226,7 +233,6 @@ def _commits(
             for file in _changed_files(actions)
             if repo_id is None or _may_hold(table, metadata, known.get(file.logged_path), repo_id)
         ]
-        _require_files(place, table.name, version, files)
         is_mapped = metadata["configuration"].get(MAPPING, "none") != "none"
         yield FeedCommit(version, last_ms, tuple(files), is_mapped)
 
@@ -332,14 +338,16 @@ def _may_hold(table: Table, metadata: dict[str, Any], add: Add | None, repo_id: 
     return file.may_hold(REPOSITORY, [repo_id])
 
 
-def _require_files(place: str, name: str, version: int, files: Sequence[ChangedFile]) -> None:
+def _require_files(place: str, name: str, commits: Sequence[FeedCommit]) -> None:
     """Raise FeedLost if a file with changes, or a deletion vector of it, is missing."""
-    folder = folder_of(place)
-    for file in files:
-        vectors = (vector_path(each) for each in file.vectors if each)
-        for path in (unquote(file.logged_path), *vectors):
-            if path is not None and folder.stat(path) is None:
-                raise FeedLost(f"a file of version {version} of {name} was vacuumed: {path}", READ_INSTEAD)
+    files: dict[str, int] = {}
+    for commit in commits:
+        for file in commit.files:
+            vectors = (vector_path(each) for each in file.vectors if each)
+            paths = (path for path in (unquote(file.logged_path), *vectors) if path is not None)
+            files |= {path: commit.version for path in paths if path not in files}
+    for path in folder_of(place).missing(list(files)):
+        raise FeedLost(f"a file of version {files[path]} of {name} was vacuumed: {path}", READ_INSTEAD)
 
 
 def _select_nothing(table: Table) -> str:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import socket
 import threading
 import time
@@ -38,15 +39,14 @@ from types import TracebackType
 from typing import Literal, Self
 from uuid import uuid4
 
-from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError
-from msgspec import Struct, convert, structs, to_builtins
+from msgspec import MsgspecError, Struct, convert, structs, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.replay import LOG, list_log, read_actions, replay_log
 from codeanatomy.delta.read.light import light_table, newest_version
 from codeanatomy.delta.read.open_table import location
-from codeanatomy.delta.store_policy import deltalake_options
 from codeanatomy.delta.write.small_rows import overwrite_small
 from codeanatomy.errors import (
     CodeAnatomyError,
@@ -68,6 +68,10 @@ VACUUM_BEATS = 20
 ATTEMPTS = 5
 # Seconds to wait at exit for a heartbeat in progress.
 LAST_BEAT_SECONDS = 10.0
+
+# Names of log entries and checkpoints, below the folder of the table.
+VERSION_PREFIX = re.compile(rf"{LOG}/(\d{{20}})\.")
+MS_PER_HOUR = 3_600_000
 
 RETRY_HINT = "run the command again; published runs are not affected"
 
@@ -239,6 +243,8 @@ class Lease:
         self._row = row
         self._version = version
         self._report = report
+        # Files that were removed before this version are deleted.
+        self._vacuumed = version
         # Why the lease is no longer held; None while it is.
         self._lost_reason: str | None = None
         self._lock = threading.RLock()
@@ -247,7 +253,7 @@ class Lease:
             target=self._beat, args=(beat_seconds,), name="codeanatomy-lease", daemon=True
         )
         self._thread.start()
-        # A thread inside deltalake at interpreter shutdown would abort the process.
+        # A thread inside of a library at interpreter shutdown would abort the process.
         atexit.register(self._stop_heartbeat)
 
     def __enter__(self) -> Self:
@@ -345,16 +351,40 @@ class Lease:
             self._lost_reason = "its row is gone" if current is None else f"it is held by {current.holder}"
 
     def _vacuum(self) -> None:
-        """Delete the files of older heartbeats: those removed in the log, since others may be new."""
-        with self._lock, suppress(DeltaError, OSError):
-            place = location(self._root, TABLE)
-            opened = DeltaTable(place, storage_options=deltalake_options(place))
-            once = CommitProperties(max_commit_retries=0)
-            opened.vacuum(
-                retention_hours=0, dry_run=False, enforce_retention_duration=False, commit_properties=once
+        """Delete the files of older heartbeats, and log entries before the last checkpoint.
+
+        These are files that an entry of this lease has removed, and old ones: others may be of a run that is
+        about to commit them.
+        """
+        with self._lock, suppress(CodeAnatomyError, MsgspecError, OSError, ValueError):
+            place, upkeep = location(self._root, TABLE), catalog.table(TABLE).upkeep
+            listing = list_log(place)
+            adds = replay_log(place, listing.newest, listing).adds
+            fresh = [number for number in listing.entries if number >= self._vacuumed]
+            removed = {
+                action.remove.path
+                for number in fresh
+                for action in read_actions(place, number)
+                if action.remove
+            }
+            # By the clock of the store.
+            now, floor = (
+                listing.entries[listing.newest].modified_ms,
+                listing.checkpoint_before(listing.newest),
             )
-            # Only for this table: versions of others may be pinned by readers.
-            opened.cleanup_metadata()
+            folder, unused = folder_of(place), list[str]()
+            for file in folder.list_tree():
+                hours = (now - file.modified_ms) / MS_PER_HOUR
+                version = VERSION_PREFIX.match(file.name)
+                if version:
+                    is_unused = int(version[1]) < floor and hours > upkeep.log_hours
+                else:
+                    is_old = file.name in removed or hours > upkeep.vacuum_hours
+                    is_unused = is_old and file.name.endswith(".parquet") and file.name not in adds
+                if is_unused:
+                    unused.append(file.name)
+            folder.delete(unused)
+            self._vacuumed = listing.newest
 
     def _stop_heartbeat(self) -> None:
         self._stop.set()

@@ -24,6 +24,7 @@ from codeanatomy import catalog
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.lake_tables import normalize_root
+from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.log.replay import list_log
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import Store
@@ -184,7 +185,8 @@ def newest_versions(root: str) -> dict[str, int]:
     """Return the newest version of each existing table."""
     names = [table.name for table in catalog.TABLES]
     # From the names of the log entries: a damaged entry does not matter here.
-    newest = {name: list_log(location(root, name)).newest for name in names}
+    with listed_once(root):
+        newest = {name: list_log(location(root, name)).newest for name in names}
     return {name: version for name, version in newest.items() if version >= 0}
 
 

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.light import newest_version, newest_version_or_none, table_facts
 from codeanatomy.delta.read.open_table import location
@@ -94,18 +95,20 @@ def restore_run(
     tables = written_tables(request.settings.tables)
     # Checked before waiting for the lease.
     before = Snapshot.open(request.lake, as_of)
-    _require_readable(before, tables)
+    with listed_once(request.lake):
+        _require_readable(before, tables)
     with open_maintenance_run(request, list(before.repositories), progress, session) as run:
         # A time may select another run by now.
         target = Snapshot.open(request.lake, as_of)
-        _require_readable(target, tables)
-        rollbacks = [
-            plan_rollback(
-                request.lake, name, newest, target.pins[name].version if name in target.pins else None
-            )
-            for name in tables
-            if (newest := newest_version_or_none(request.lake, name)) is not None
-        ]
+        with listed_once(request.lake):
+            _require_readable(target, tables)
+            rollbacks = [
+                plan_rollback(
+                    request.lake, name, newest, target.pins[name].version if name in target.pins else None
+                )
+                for name in tables
+                if (newest := newest_version_or_none(request.lake, name)) is not None
+            ]
         pins = {each.table: each.newest for each in rollbacks if each.to is not None}
         is_done = all(each.is_done for each in rollbacks) and _is_published(run.current, target, pins)
         if not is_done:

@@ -31,6 +31,7 @@ from msgspec import Struct, structs
 
 from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.spec import Table
+from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.write.file_commits import has_simple_policy
@@ -195,7 +196,11 @@ class LakeState(Struct, frozen=True):
 
 def lake_state(root: str, tables: Sequence[Table]) -> LakeState:
     """Read the state of a lake, which need not exist."""
-    written = written_tables(tables)
+    with listed_once(root):
+        return _read_state(root, written_tables(tables))
+
+
+def _read_state(root: str, written: Sequence[str]) -> LakeState:
     newest = {
         name: version for name in written if (version := newest_version_or_none(root, name)) is not None
     }

@@ -22,6 +22,7 @@ from msgspec import structs, to_builtins
 
 from codeanatomy import node_ids
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.light import user_metadata_since
 from codeanatomy.delta.read.predicate import InList, Predicate
@@ -130,8 +131,9 @@ def _refuse_concurrent_writes(run: Run) -> None:
 
 def refuse_foreign_commits(root: str, versions: Mapping[str, int], run_id: str) -> None:
     """Raise CommitConflict if another run committed to a table after the given version."""
-    for name, version in versions.items():
-        since = user_metadata_since(root, name, version)
+    with listed_once(root):
+        made_since = {name: user_metadata_since(root, name, version) for name, version in versions.items()}
+    for name, since in made_since.items():
         others = {made.run_id for text in since if (made := decode_stamp(text)) is not None} - {run_id}
         if others:
             raise CommitConflict(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from obstore.store import MemoryStore
 
 from codeanatomy.delta.log import remote_folder
 from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of
-from codeanatomy.delta.log.remote_folder import RemoteFolder
+from codeanatomy.delta.log.remote_folder import RemoteFolder, shared_listing
 from codeanatomy.errors import StorageFailure
 
 LOG = "_delta_log"
@@ -40,16 +42,16 @@ def in_memory(monkeypatch: pytest.MonkeyPatch, cache: Path) -> MemoryStore:
 
 def test_files_are_created_once(folder: Folder) -> None:
     assert folder.list_files(LOG) == []
-    assert folder.stat(f"{LOG}/0.json") is None
+    assert folder.missing([f"{LOG}/0.json"]) == [f"{LOG}/0.json"]
     assert folder.create(f"{LOG}/0.json", b"one")
     assert not folder.create(f"{LOG}/0.json", b"two")
     assert folder.read(f"{LOG}/0.json") == b"one"
     assert folder.create(f"{LOG}/_sidecars/a.parquet", b"further")
     (file,) = folder.list_files(LOG)
     assert (file.name, file.size_bytes) == ("0.json", 3)
-    described = folder.stat(f"{LOG}/0.json")
-    assert described is not None
-    assert (described.size_bytes, described.modified_ms) == (3, file.modified_ms)
+    assert folder.missing([f"{LOG}/0.json"]) == []
+    assert folder.known_files(LOG) == [file]
+    assert folder.read_all([f"{LOG}/0.json", f"{LOG}/_sidecars/a.parquet"]) == [b"one", b"further"]
     with pytest.raises(FileNotFoundError):
         folder.read(f"{LOG}/1.json")
 
@@ -84,7 +86,10 @@ def test_new_files_are_published_and_deleted(folder: Folder) -> None:
     assert Path(folder.local_path(path)).read_bytes() == b"rows"
     assert [Path(each).read_bytes() for each in folder.local_paths([path])] == [b"rows"]
     folder.delete([path, "node_kind=CLASS/none.parquet"])
-    assert folder.stat(path) is None
+    assert folder.missing([path]) == [path]
+    many = [f"{number}.parquet" for number in range(10)]
+    assert folder.create(many[3], b"rows")
+    assert folder.missing(many) == [each for each in many if each != many[3]]
     assert not Path(folder.new_files, path).exists()
 
 
@@ -183,3 +188,84 @@ def test_a_checkpoint_is_cached_with_its_tag(tmp_path: Path, monkeypatch: pytest
         (file,) = folder.list_files("_delta_log")
         path = Path(folder.local_path("_delta_log/1.checkpoint.parquet", file.tag))
         assert path.read_bytes() == content
+
+
+class CountedStore:
+    """Count the requests to a store by method."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self.counts: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.counts[name] += 1
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountedStore:
+    store = CountedStore(MemoryStore())
+    monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
+    monkeypatch.setattr(remote_folder, "object_store", lambda uri: store)
+    return store
+
+
+def test_entries_are_fetched_once(counted: CountedStore) -> None:
+    paths = [f"{LOG}/{number}.json" for number in range(5)]
+    writer = RemoteFolder("s3a://bucket/lake")
+    for path in paths:
+        writer.create(path, path.encode())
+    counted.counts.clear()
+    reader = RemoteFolder("s3a://bucket/lake")
+    assert len(reader.list_files(LOG)) == 5
+    assert reader.read_all(paths) == [path.encode() for path in paths]
+    assert len(reader.known_files(LOG)) == 5
+    assert counted.counts == {"list_with_delimiter": 1}
+
+
+def test_entries_of_others_and_of_a_new_table_are_seen(counted: CountedStore) -> None:
+    path = f"{LOG}/0.json"
+    folder, other = RemoteFolder("s3a://bucket/lake"), counted._store
+    for content in (b"one", b"two", b"longer than before"):
+        other.put(path, content)
+        folder.list_files(LOG)
+        assert folder.read(path) == content
+    other.put(f"{LOG}/1.json", b"next")
+    assert [file.name for file in folder.known_files(LOG)] == ["0.json"]
+    assert [file.name for file in folder.list_files(LOG)] == ["0.json", "1.json"]
+    assert not folder.create(f"{LOG}/1.json", b"mine")
+
+
+def test_a_damaged_copy_of_an_entry_is_fetched_again(counted: CountedStore, tmp_path: Path) -> None:
+    folder = RemoteFolder("s3a://bucket/lake")
+    folder.create(f"{LOG}/0.json", b"one")
+    (copy,) = tmp_path.rglob("0.json.*")
+    copy.write_bytes(b"")
+    folder.list_files(LOG)
+    assert folder.read(f"{LOG}/0.json") == b"one"
+    assert copy.read_bytes() == b"one"
+
+
+def test_a_lake_is_listed_once(counted: CountedStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = "s3a://bucket"
+    for table in ("graph/cpg_nodes", "graph/cpg_nodes_by_name", "meta/run_lease"):
+        for name in (f"{LOG}/0.json", f"{LOG}/_sidecars/a.parquet", "part-1.parquet"):
+            counted._store.put(f"{table}/{name}", b"rows")
+    nodes = RemoteFolder(f"{root}/graph/cpg_nodes")
+    with shared_listing(root):
+        assert [file.name for file in nodes.list_files(LOG)] == ["0.json"]
+        assert nodes.missing(["part-1.parquet", "part-2.parquet"]) == ["part-2.parquet"]
+        assert {file.name for file in RemoteFolder(f"{root}/meta/run_lease").list_tree()} == {
+            f"{LOG}/0.json",
+            f"{LOG}/_sidecars/a.parquet",
+            "part-1.parquet",
+        }
+        assert counted.counts == {"list": 1}
+        # What is written in the block is seen.
+        assert RemoteFolder(f"{root}/graph/cpg_nodes").create(f"{LOG}/1.json", b"next")
+        RemoteFolder(f"{root}/graph/cpg_nodes").list_files(LOG)
+        assert counted.counts["list_with_delimiter"] == 1
+    monkeypatch.setattr(remote_folder, "MAX_LISTED", 3)
+    with shared_listing(root):
+        nodes.list_files(LOG)
+    assert counted.counts["list_with_delimiter"] == 2

@@ -9,6 +9,12 @@
 Files of a table are written once and never change. So those of an object store are fetched at most once, into
 a cache folder of this machine (`delta.log.remote_folder`), from which all readers open them.
 
+A request to an object store takes as long as some hundred calls of a file system. Code that looks at many
+tables, and writes none, lists the lake once:
+
+    with listed_once("s3a://bucket/lake"):
+        newest = {name: list_log(location(lake, name)).newest for name in names}      # one request
+
 Tests: `tests/unit/delta/test_folder.py`, `tests/system/test_object_store.py`.
 """
 
@@ -16,7 +22,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from stat import S_ISREG
@@ -47,20 +53,26 @@ class Folder(Protocol):
     def list_files(self, below: str) -> list[StoredFile]:
         """List the files in a folder below, not those in its own folders; none if it does not exist."""
 
+    def known_files(self, below: str) -> list[StoredFile]:
+        """List files as `list_files` does, or return what it listed last: newer files may be missing."""
+
     def list_tree(self) -> Iterator[StoredFile]:
         """List all files of the folder and of the folders below; no links."""
 
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Return those of the files that do not exist."""
+
     def read(self, path: str) -> bytes:
         """Read a file. Raise FileNotFoundError if there is none."""
+
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
+        """Read several files, at the same time where that is faster."""
 
     def create(self, path: str, content: bytes) -> bool:
         """Write a file if there is none of that name, and return whether it was written."""
 
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, as far as they exist."""
-
-    def stat(self, path: str) -> StoredFile | None:
-        """Describe a file; None if there is none."""
 
     def local_path(self, path: str, tag: str = "") -> str:
         """Return a path of this machine for a file that never changes, or has a tag for its content."""
@@ -104,6 +116,22 @@ def folder_of(location: str) -> Folder:
     return LocalFolder(path_of(location)) if is_local(location) else _remote_folder(location)
 
 
+@contextmanager
+def listed_once(root: str) -> Iterator[None]:
+    """List a lake in an object store by one request for all listings of its tables in this block.
+
+    For the thread of the block. What other writers commit after the first listing is not seen, as if all
+    tables had been listed at that time.
+    """
+    if is_local(root):
+        yield
+        return
+    from codeanatomy.delta.log.remote_folder import shared_listing
+
+    with shared_listing(root):
+        yield
+
+
 @cache
 def _remote_folder(location: str) -> Folder:
     # Imported here: most lakes are local.
@@ -128,6 +156,10 @@ class LocalFolder:
             # A path with a null byte is no path.
             return []
 
+    def known_files(self, below: str) -> list[StoredFile]:
+        """List the files again, which takes microseconds."""
+        return self.list_files(below)
+
     def list_tree(self) -> Iterator[StoredFile]:
         """Walk through the folders."""
         for folder, _, names in os.walk(self.location):
@@ -140,9 +172,17 @@ class LocalFolder:
                         relative = str(path.relative_to(self.location))
                         yield StoredFile(relative, info.st_size, info.st_mtime_ns // 1_000_000)
 
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Ask the file system for each file."""
+        return [path for path in paths if not Path(self.location, path).exists()]
+
     def read(self, path: str) -> bytes:
         """Read a file."""
         return Path(self.location, path).read_bytes()
+
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
+        """Read one file after another."""
+        return [self.read(path) for path in paths]
 
     def create(self, path: str, content: bytes) -> bool:
         """Write a temporary file and link it to its name, which fails if the name exists.
@@ -165,14 +205,6 @@ class LocalFolder:
         """Unlink files."""
         for path in paths:
             Path(self.location, path).unlink(missing_ok=True)
-
-    def stat(self, path: str) -> StoredFile | None:
-        """Ask the file system."""
-        try:
-            info = Path(self.location, path).stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return StoredFile(path, info.st_size, info.st_mtime_ns // 1_000_000)
 
     def local_path(self, path: str, tag: str = "") -> str:
         """Return the file itself."""

@@ -5,8 +5,14 @@
     folder.create("_delta_log/00..07.json", entry)   # a conditional put: False if the object exists
 
 Data files and deletion vectors have names that are used once, so a fetched file is current for ever. A table
-that was deleted and created again has log entries and checkpoints of the same names: entries are not cached,
-and checkpoints with the tag that the store gives to their content.
+that was deleted and created again has log entries and checkpoints of the same names: copies of these are kept
+with the tag that the store gives to their content, and used if a listing shows this tag. So the log of a
+table is read by one request, which lists it, and one more for each entry that is new to this machine:
+
+    folder.list_files("_delta_log")                  # LIST
+    folder.read("_delta_log/00..07.json")            # no request: a copy has the tag of the listing
+    folder.known_files("_delta_log")                 # no request: the same listing again
+
 If the cache grows beyond CACHE_BYTES, the files that were used longest ago are deleted.
 
 New files are written below `new_files`, by processes that may not use the network (a fork cannot use
@@ -20,14 +26,17 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from msgspec import structs
 from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta.log.folder import StoredFile
@@ -51,6 +60,60 @@ ABANDONED_SECONDS = 86_400
 TRANSFERS = 16
 # Hex digits of the hash of a URI.
 DIGITS = 24
+# More files than this are looked up by a listing, which has 1,000 names in an answer.
+MAX_HEADS = 4
+# Objects of a lake that are listed at once; of a lake with more, each table is listed.
+MAX_LISTED = 10_000
+
+
+class LakeListing:
+    """The objects of a lake, listed when the first table is looked up; nothing for a lake with too many."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root.rstrip("/")
+        self._files: list[StoredFile] | None = None
+        self._is_usable = True
+
+    def below(self, location: str) -> list[StoredFile] | None:
+        """Return the objects of a table; None if they must be listed."""
+        if not location.startswith(f"{self.root}/"):
+            return None
+        if self._is_usable and self._files is None:
+            self._files = self._list()
+        if not self._is_usable or self._files is None:
+            return None
+        prefix = f"{location.removeprefix(f'{self.root}/')}/"
+        start = bisect_left(self._files, prefix, key=_name)
+        # The character after the slash.
+        end = bisect_left(self._files, f"{prefix[:-1]}0", key=_name)
+        return [_renamed(file, file.name[len(prefix) :]) for file in self._files[start:end]]
+
+    def _list(self) -> list[StoredFile] | None:
+        files: list[StoredFile] = []
+        with storage_errors(self.root):
+            for batch in object_store(self.root).list():
+                files += map(_stored_file, batch)
+                if len(files) > MAX_LISTED:
+                    self._is_usable = False
+                    return None
+        return sorted(files, key=_name)
+
+    def forget(self) -> None:
+        """List each table from now on: an object was written or deleted."""
+        self._is_usable = False
+
+
+_SHARED: ContextVar[LakeListing | None] = ContextVar("codeanatomy_lake_listing", default=None)
+
+
+@contextmanager
+def shared_listing(root: str) -> Iterator[None]:
+    """Use one listing of a lake for all its tables in this block."""
+    token = _SHARED.set(LakeListing(root))
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
 
 
 class RemoteFolder:
@@ -64,6 +127,10 @@ class RemoteFolder:
         digest = hashlib.sha256(place.encode()).hexdigest()[:DIGITS]
         self._cache = cache_folder() / "files" / digest
         self._unmeasured = MEASURED_BYTES
+        # By path, as listed or written last.
+        self._known: dict[str, StoredFile] = {}
+        # The last listing by folder.
+        self._listed: dict[str, list[StoredFile]] = {}
 
     @property
     def _store(self) -> ObjectStore:
@@ -71,72 +138,143 @@ class RemoteFolder:
 
     def list_files(self, below: str) -> list[StoredFile]:
         """List objects with a common prefix, up to the next slash."""
-        with storage_errors(self.location):
-            listed = self._store.list_with_delimiter(f"{below}/")["objects"]
-        return [
-            StoredFile(
-                each["path"].rpartition("/")[2],
-                each["size"],
-                _milliseconds(each["last_modified"]),
-                each["e_tag"] or "",
-            )
-            for each in listed
-        ]
+        prefix = f"{below}/"
+        files = self._shared()
+        if files is None:
+            with storage_errors(self.location):
+                files = [*map(_stored_file, self._store.list_with_delimiter(prefix)["objects"])]
+        else:
+            files = [file for file in files if file.name.startswith(prefix)]
+        self._known |= {file.name: file for file in files}
+        listed = [_renamed(file, name) for file in files if "/" not in (name := file.name[len(prefix) :])]
+        self._listed[below] = listed
+        return listed
+
+    def known_files(self, below: str) -> list[StoredFile]:
+        """Return the last listing of this process."""
+        return self._listed[below] if below in self._listed else self.list_files(below)
 
     def list_tree(self) -> Iterator[StoredFile]:
         """List all objects below the folder."""
+        files = self._shared()
+        if files is not None:
+            yield from files
+            return
         with storage_errors(self.location):
             for batch in self._store.list():
-                for each in batch:
-                    modified = _milliseconds(each["last_modified"])
-                    yield StoredFile(each["path"], each["size"], modified, each["e_tag"] or "")
+                yield from map(_stored_file, batch)
+
+    def _shared(self) -> list[StoredFile] | None:
+        """Return the objects of this folder from the listing of the lake, if there is one."""
+        shared = _SHARED.get()
+        return None if shared is None else shared.below(self.location)
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """List the objects; ask for the head of each if they are few."""
+        if len(paths) <= MAX_HEADS and self._shared() is None:
+            with ThreadPoolExecutor(MAX_HEADS) as pool:
+                return [
+                    path
+                    for path, there in zip(paths, pool.map(self._exists, paths), strict=True)
+                    if not there
+                ]
+        present = {file.name for file in self.list_tree()}
+        return [path for path in paths if path not in present]
+
+    def _exists(self, path: str) -> bool:
+        with storage_errors(self.location), suppress(FileNotFoundError):
+            self._store.head(path)
+            return True
+        return False
 
     def read(self, path: str) -> bytes:
-        """Get an object."""
+        """Return the content of a copy that has the tag and size of the object, or get the object."""
+        known = self._known.get(path)
+        copy = None if known is None or not known.tag else self._copy(path, known.tag)
+        if known is not None and copy is not None and _use(copy, known.size_bytes):
+            # Another process may delete it.
+            with suppress(FileNotFoundError):
+                return copy.read_bytes()
         try:
             with storage_errors(self.location):
-                return bytes(self._store.get(path).bytes())
+                answer = self._store.get(path)
+                content, tag = bytes(answer.bytes()), answer.meta["e_tag"]
         except FileNotFoundError:
             # Without the cause: it has the answer of the server.
             raise FileNotFoundError(f"{self.location}/{path} does not exist") from None
+        self._keep(path, tag, content)
+        return content
+
+    def read_all(self, paths: Sequence[str]) -> list[bytes]:
+        """Get objects at the same time."""
+        if len(paths) < 2:
+            return [self.read(path) for path in paths]
+        with ThreadPoolExecutor(min(len(paths), TRANSFERS)) as pool:
+            return list(pool.map(self.read, paths))
+
+    def _copy(self, path: str, tag: str) -> Path:
+        """Return where the copy of an object with this tag is."""
+        return self._cache / f"{path}.{hashlib.sha256(tag.encode()).hexdigest()[:DIGITS]}"
+
+    def _keep(self, path: str, tag: str | None, content: bytes) -> None:
+        """Keep a copy of an object; without one it is read again."""
+        if not tag:
+            return
+        self._known[path] = StoredFile(path, len(content), 0, tag)
+        copy = self._copy(path, tag)
+        temporary = copy.with_name(f".{copy.name}.{uuid4()}.tmp")
+        with suppress(OSError):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                temporary.write_bytes(content)
+                temporary.replace(copy)
+            finally:
+                temporary.unlink(missing_ok=True)
 
     def create(self, path: str, content: bytes) -> bool:
         """Put an object if there is none of that name.
 
         A request may be repeated after the first has created the object: then the content is this one.
         """
+        self._forget(path)
         with storage_errors(self.location):
             try:
-                self._store.put(path, content, mode="create")
+                answer = self._store.put(path, content, mode="create")
             except AlreadyExistsError:
                 return self.read(path) == content
+        self._keep(path, answer["e_tag"], content)
         return True
 
+    def _forget(self, path: str) -> None:
+        """Forget what was listed of an object that is about to be written or deleted."""
+        self._known.pop(path, None)
+        shared = _SHARED.get()
+        if shared is not None:
+            shared.forget()
+
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete objects at the same time, and their copies on this machine."""
-        with ThreadPoolExecutor(TRANSFERS) as pool:
-            list(pool.map(self._delete, paths))
-
-    def _delete(self, path: str) -> None:
-        for copy in (self._cache / path, Path(self.new_files, path)):
-            copy.unlink(missing_ok=True)
-        with storage_errors(self.location), suppress(FileNotFoundError):
-            self._store.delete(path)
-
-    def stat(self, path: str) -> StoredFile | None:
-        """Ask the store for the head of an object."""
-        with storage_errors(self.location):
-            try:
-                head = self._store.head(path)
-            except FileNotFoundError:
-                return None
-        return StoredFile(path, head["size"], _milliseconds(head["last_modified"]), head["e_tag"] or "")
+        """Delete objects, many by one request where the store has that, and their copies on this machine."""
+        waiting = list(paths)
+        for path in waiting:
+            self._forget(path)
+            for copy in (self._cache / path, Path(self.new_files, path)):
+                copy.unlink(missing_ok=True)
+        while waiting:
+            with storage_errors(self.location):
+                try:
+                    self._store.delete(waiting)
+                except FileNotFoundError:
+                    # Only some stores report it, and may not have deleted the others.
+                    gone = set(self.missing(waiting))
+                    waiting = [path for path in waiting if path not in gone]
+                else:
+                    return
 
     def local_path(self, path: str, tag: str = "") -> str:
         """Return the path of the cached copy, which is fetched if it is missing."""
         if not tag:
             return self.local_paths([path])[0]
-        copy = self._cache / f"{path}.{hashlib.sha256(tag.encode()).hexdigest()[:DIGITS]}"
+        copy = self._copy(path, tag)
         if not _use(copy):
             self._limit(self._fetch(path, copy))
         return str(copy)
@@ -218,6 +356,8 @@ class RemoteFolder:
     def publish(self, paths: Iterable[str]) -> None:
         """Upload new files at the same time; files that are not on this machine were uploaded elsewhere."""
         waiting = [path for path in paths if Path(self.new_files, path).exists()]
+        for path in waiting:
+            self._forget(path)
         with ThreadPoolExecutor(TRANSFERS) as pool:
             list(pool.map(self._upload, waiting))
 
@@ -241,5 +381,15 @@ def _use(copy: Path, size: int | None = None) -> bool:
         return False
 
 
-def _milliseconds(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+def _stored_file(listed: Any) -> StoredFile:
+    """Describe an object of a listing, whose type obstore declares in its stubs only."""
+    modified: datetime = listed["last_modified"]
+    return StoredFile(listed["path"], listed["size"], int(modified.timestamp() * 1000), listed["e_tag"] or "")
+
+
+def _renamed(file: StoredFile, name: str) -> StoredFile:
+    return structs.replace(file, name=name)
+
+
+def _name(file: StoredFile) -> str:
+    return file.name

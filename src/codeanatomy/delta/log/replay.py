@@ -13,14 +13,16 @@ Tests: `tests/unit/delta/test_deletion_vectors.py`, `tests/spark/test_features.p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
-from msgspec import Struct, convert, json, structs
+from msgspec import MsgspecError, Struct, convert, json, structs
 
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.log.folder import Folder, StoredFile, folder_of
+from codeanatomy.errors import StorageFailure, StoreUnavailable
 
 # The reader feature of tables with deletion vectors.
 VECTORS_FEATURE = "deletionVectors"
@@ -92,8 +94,8 @@ class Action(Struct, frozen=True, rename="camel"):
 
 
 DECODER = json.Decoder(Action)
-# Number of checkpoints that are kept in memory.
-MAX_CHECKPOINTS = 128
+# Checkpoints that are kept in memory, by the size of their files: decoded they take about ten times that.
+MAX_CHECKPOINT_BYTES = 16 * 1024**2
 # The actions of a checkpoint that are read, with a field that each of them has.
 KINDS = {"add": "path", "protocol": "minReaderVersion", "metaData": "id", "txn": "appId", "sidecar": "path"}
 
@@ -130,10 +132,22 @@ class LogListing(Struct, frozen=True):
         return max((number for number in self.checkpoints if number <= version), default=-1)
 
 
-def list_log(location: str) -> LogListing:
-    """List the log of a table."""
+def list_log(location: str, holding: int | None = None) -> LogListing:
+    """List the log of a table.
+
+    A version never changes. So if `holding` one is all that is needed of the listing, an earlier one will do.
+    """
+    folder = folder_of(location)
+    if holding is not None:
+        known = _arrange(folder.known_files(LOG))
+        if known.newest >= holding:
+            return known
+    return _arrange(folder.list_files(LOG))
+
+
+def _arrange(files: Iterable[StoredFile]) -> LogListing:
     entries, parts = {}, dict[tuple[int, int], list[StoredFile]]()
-    for file in folder_of(location).list_files(LOG):
+    for file in files:
         if match := ENTRY.fullmatch(file.name):
             entries[int(match[1])] = file
         elif match := CHECKPOINT.fullmatch(file.name):
@@ -163,12 +177,22 @@ def entry_path(version: int) -> str:
 
 def read_actions(location: str, version: int) -> list[Action]:
     """Read the actions of the commit of a version."""
-    return DECODER.decode_lines(folder_of(location).read(entry_path(version)))
+    return _decode(location, version, folder_of(location).read(entry_path(version)))
+
+
+def _decode(location: str, version: int, entry: bytes) -> list[Action]:
+    if not entry.strip():
+        # Every commit has a commitInfo. Without the entry, its version could be made again.
+        raise ValueError(
+            f"{location}/{entry_path(version)} is empty: the machine stopped while it was written; "
+            "delete this file if it is the last entry"
+        )
+    return DECODER.decode_lines(entry)
 
 
 def commit_time_ms(location: str, version: int) -> int:
     """Return the commit time of a version, as Delta defines it: that of its entry; 0 if the entry is gone."""
-    entry = folder_of(location).stat(entry_path(version))
+    entry = list_log(location, version).entries.get(version)
     return 0 if entry is None else entry.modified_ms
 
 
@@ -179,24 +203,40 @@ def read_commit_info(location: str, version: int) -> dict[str, Any]:
 
 
 def replay_log(location: str, version: int, listing: LogListing | None = None) -> LogState:
-    """Return the state of a table at a version, from the newest checkpoint and the entries after it."""
-    listing = listing or list_log(location)
+    """Return the state of a table at a version, from the newest checkpoint and the entries after it.
+
+    A damaged checkpoint is not used if an older one, or the entries since version 0, have the same.
+    """
+    listing = listing or list_log(location, version)
     start = listing.checkpoint_before(version)
+    while True:
+        try:
+            checkpoint = list(_read_checkpoint(folder_of(location), listing.checkpoints.get(start, ())))
+            break
+        except StoreUnavailable:
+            raise
+        except (StorageFailure, OSError, MsgspecError):
+            older = listing.checkpoint_before(start - 1)
+            if not all(number in listing.entries for number in range(older + 1, version + 1)):
+                raise
+            start = older
     adds: dict[str, Add] = {}
     transactions: dict[str, int] = {}
     seen: set[str] = set()
     protocol: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
+    numbers = range(version, start, -1)
+    entries = folder_of(location).read_all([entry_path(number) for number in numbers])
     # The newest action on a path wins; within a commit, a file that is removed and added stays.
-    for number in range(version, start, -1):
-        actions = read_actions(location, number)
+    for number, entry in zip(numbers, entries, strict=True):
+        actions = _decode(location, number, entry)
         fresh = {each.add.path: each.add for each in actions if each.add}
         adds |= {path: add for path, add in fresh.items() if path not in seen}
         seen |= fresh.keys() | {each.remove.path for each in actions if each.remove}
         transactions = {**{each.txn.app_id: each.txn.version for each in actions if each.txn}, **transactions}
         protocol = protocol or next((each.protocol for each in actions if each.protocol), None)
         metadata = metadata or next((each.meta_data for each in actions if each.meta_data), None)
-    for each in _read_checkpoint(folder_of(location), listing.checkpoints.get(start, ())):
+    for each in checkpoint:
         if each.add and each.add.path not in seen:
             adds[each.add.path] = each.add
         if each.txn:
@@ -205,31 +245,64 @@ def replay_log(location: str, version: int, listing: LogListing | None = None) -
     return LogState(protocol or {}, metadata or {}, adds, transactions)
 
 
+class CheckpointCache:
+    """Keep the checkpoint files that were used last, up to MAX_CHECKPOINT_BYTES.
+
+    A commit opens its table several times, and a checkpoint never changes.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, StoredFile], tuple[int, Sequence[Action]]] = {}
+        self._lock = Lock()
+
+    def read(self, location: str, file: StoredFile) -> Sequence[Action]:
+        """Return the actions of a file."""
+        key = location, file
+        with self._lock:
+            kept = self._files.pop(key, None)
+            if kept is not None:
+                self._files[key] = kept
+                return kept[1]
+        size, actions = _read_checkpoint_file(location, file)
+        with self._lock:
+            self._files[key] = size, actions
+            total = sum(size for size, _ in self._files.values())
+            while total > MAX_CHECKPOINT_BYTES:
+                oldest = next(iter(self._files))
+                total -= self._files.pop(oldest)[0]
+        return actions
+
+
+_CHECKPOINTS = CheckpointCache()
+
+
 def _read_checkpoint(folder: Folder, files: Sequence[StoredFile]) -> Iterator[Action]:
     """Yield the actions of a checkpoint, with those of the further files that it names."""
     named = [structs.replace(file, name=f"{LOG}/{file.name}") for file in files]
-    actions = [action for file in named for action in _read_checkpoint_file(folder.location, file)]
+    actions = [action for file in named for action in _CHECKPOINTS.read(folder.location, file)]
     yield from actions
     for path in dict.fromkeys(each.sidecar.path for each in actions if each.sidecar):
-        yield from _read_checkpoint_file(folder.location, StoredFile(f"{SIDECARS}/{path}", 0, 0))
+        yield from _CHECKPOINTS.read(folder.location, StoredFile(f"{SIDECARS}/{path}", 0, 0))
 
 
-# A commit opens its table several times, and a checkpoint never changes.
-@lru_cache(MAX_CHECKPOINTS)
-def _read_checkpoint_file(location: str, file: StoredFile) -> Sequence[Action]:
+def _read_checkpoint_file(location: str, file: StoredFile) -> tuple[int, Sequence[Action]]:
+    """Return the size of a file in bytes, and its actions."""
     folder, path = folder_of(location), file.name
     if path.endswith(".json"):
-        return DECODER.decode_lines(folder.read(path))
+        content = folder.read(path)
+        return len(content), DECODER.decode_lines(content)
     # Imported here: `delta.read.duck` imports this module, and most logs have no checkpoint.
     from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
-    relation = parquet_relation([folder.local_path(path, file.tag)])
+    copy = folder.local_path(path, file.tag)
+    relation = parquet_relation([copy])
     with translate_errors(), lookup_connection() as connection:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]
         kinds = [name for name in KINDS if name in names]
         is_read = " OR ".join(f"{name}.{KINDS[name]} IS NOT NULL" for name in kinds)
         rows = connection.execute(f"SELECT {', '.join(kinds)} FROM {relation} WHERE {is_read}").fetchall()
-    return [_checkpoint_action(dict(zip(kinds, row, strict=True))) for row in rows]
+    actions = [_checkpoint_action(dict(zip(kinds, row, strict=True))) for row in rows]
+    return Path(copy).stat().st_size, actions
 
 
 def _checkpoint_action(columns: dict[str, dict[str, Any] | None]) -> Action:

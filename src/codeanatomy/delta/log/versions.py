@@ -9,10 +9,20 @@ Tests: `tests/unit/delta/test_open_table.py`.
 
 from __future__ import annotations
 
+import time
+
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.log.replay import LogListing, LogState, list_log, newest_logged, replay_log
+from codeanatomy.delta.log.folder import StoredFile
+from codeanatomy.delta.log.replay import (
+    LogListing,
+    LogState,
+    entry_path,
+    list_log,
+    newest_logged,
+    replay_log,
+)
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
 
@@ -47,9 +57,15 @@ def describe_version(table: Table, location: str, version: int, listing: LogList
     return TableVersion(_info(location, version, state, listing), logged_files(table, state), state)
 
 
+def describe_new(table: Table, location: str) -> TableVersion:
+    """Open the first version of a table that this process has just created."""
+    entry = StoredFile(entry_path(0), 0, int(time.time() * 1000))
+    return describe_version(table, location, 0, LogListing({0: entry}, {}))
+
+
 def read_snapshot_info(location: str, version: int) -> SnapshotInfo:
     """Describe a version of the table at a path or URI."""
-    listing = list_log(location)
+    listing = list_log(location, version)
     return _info(location, version, replay_log(location, version, listing), listing)
 
 

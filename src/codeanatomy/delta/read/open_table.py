@@ -42,7 +42,7 @@ def open_table(tables: LakeTables, name: str, pin: Pin = None) -> TableVersion:
     """Open a version of a table after checking its gate."""
     place, table = tables.location(name), tables.table(name)
     with _explain_damage(place, name):
-        listing = _list(place, name)
+        listing = _list(place, name, pin)
         opened = describe_version(table, place, resolve_pin(place, listing, pin), listing)
     check_gate(table, opened.info, tables.record, reading=True)
     return opened
@@ -52,7 +52,7 @@ def replay_table(root: str, name: str, version: int | None = None) -> tuple[int,
     """Return a version of a table (default: the newest) and its state."""
     place = location(root, name)
     with _explain_damage(place, name):
-        listing = _list(place, name)
+        listing = _list(place, name, version)
         number = resolve_pin(place, listing, version)
         state = replay_log(place, number, listing)
         if "minReaderVersion" not in state.protocol or not state.metadata:
@@ -107,8 +107,8 @@ def commit_times(listing: LogListing) -> dict[int, int]:
     return times
 
 
-def _list(place: str, name: str) -> LogListing:
-    listing = list_log(place)
+def _list(place: str, name: str, pin: Pin = None) -> LogListing:
+    listing = list_log(place, pin if type(pin) is int else None)
     if listing.newest < 0:
         raise TableMissing(
             f"table {name} was never written at {place}", "check the path of the lake, or build it"

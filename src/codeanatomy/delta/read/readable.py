@@ -30,8 +30,8 @@ MAX_CHECKED = 50
 
 def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
     """Return the data files and deletion vectors of a version that do not exist; its log must be readable."""
-    folder = folder_of(location(root, name))
-    return tuple(path for path in logged_paths(root, name, version) if folder.stat(path) is None)
+    place = location(root, name)
+    return tuple(folder_of(place).missing(logged_paths(root, name, version)))
 
 
 def is_readable(root: str, name: str, version: int) -> bool:
@@ -54,17 +54,14 @@ def require_readable(root: str, name: str, version: int) -> None:
     if not 0 <= version <= newest:
         raise _gone(root, name, f"there is no {what}: the newest is {newest}")
     try:
-        missing = missing_files(root, name, version)
-        count = len(logged_paths(root, name, version))
+        logged = logged_paths(root, name, version)
+        missing = folder_of(location(root, name)).missing(logged)
     except StorageFailure as problem:
         raise _gone(root, name, f"{what} is gone: entries of its log are missing or damaged") from problem
     if missing:
         verb = "is" if len(missing) == 1 else "are"
-        raise _gone(
-            root,
-            name,
-            f"{what} is gone: {len(missing):,} of its {count:,} files {verb} missing, such as {missing[0]}",
-        )
+        count = f"{len(missing):,} of its {len(logged):,} files {verb} missing"
+        raise _gone(root, name, f"{what} is gone: {count}, such as {missing[0]}")
 
 
 def have_same_content(root: str, name: str, one: int, other: int) -> bool:

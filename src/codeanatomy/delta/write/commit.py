@@ -81,6 +81,10 @@ class VersionWriter(Protocol):
     def errors(self) -> tuple[type[Exception], ...]:
         """Return the errors of its libraries, which `explain` understands."""
 
+    @property
+    def made(self) -> tuple[int, Mapping[str, Any]] | None:
+        """Return the version that `write` made and its commitInfo, if it is certain; None: see the log."""
+
     def check(self) -> None:
         """Raise if the columns or rows break the contract, before anything is written."""
 
@@ -109,6 +113,8 @@ class PendingCommit:
     retry: Retry = Retry()
     # The newest version, if it was just opened.
     opened: TableVersion | None = None
+    # Whether there was no table when it was just opened.
+    is_new: bool = False
     # The version that the table must have (-1: there is no table); None: any.
     after: int | None = None
     # Whether the same transaction may be made several times.
@@ -173,8 +179,9 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
     started = time.monotonic()
     conflicts: list[str] = []
     for attempt in range(change.retry.attempts):
-        current = change.opened if attempt == 0 else None
-        current = current or open_version(change.table, change.location)
+        current = change.opened
+        if attempt or (current is None and not change.is_new):
+            current = open_version(change.table, change.location)
         earlier = _find_repeated(change, current)
         if earlier is not None:
             # After a supposed loss it is the commit of this call; otherwise it was made before.
@@ -192,7 +199,7 @@ def _commit_with_retries(change: PendingCommit) -> Committed:
         else:
             if not is_changed:
                 return _result(change, (version, {}), started, attempt + 1, conflicts, committed=False)
-            made = _find_commit(change, after=version)
+            made = change.writer.made or _find_commit(change, after=version)
             if made is not None:
                 return _result(change, made, started, attempt + 1, conflicts)
             conflicts.append(LOST)

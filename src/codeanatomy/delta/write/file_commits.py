@@ -105,7 +105,9 @@ def commit_files(
         return find_removed_rows(table, version.info.location, version.files, owned)
 
     writer = FileWriter(store, table, files, select)
-    return run_commit(PendingCommit(store, table, OPERATION, commit, writer, retry, current))
+    return run_commit(
+        PendingCommit(store, table, OPERATION, commit, writer, retry, current, is_new=current is None)
+    )
 
 
 class FileWriter(LogWriter):

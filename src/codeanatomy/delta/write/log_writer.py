@@ -22,7 +22,8 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.protocol import has_simple_protocol
-from codeanatomy.delta.log.versions import TableVersion, open_version
+from codeanatomy.delta.log.versions import TableVersion, describe_new
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.commit import Conflict, PendingCommit
 from codeanatomy.errors import CodeAnatomyError, NeedsSpark
 
@@ -41,15 +42,16 @@ class LogWriter:
     is_recorded = True
     # Whether an entry of this writer may be in the log, so that its files must stay.
     may_be_logged = False
+    # The version that this writer has made, with its commitInfo; None: the log tells.
+    made: tuple[int, Mapping[str, Any]] | None = None
 
     def check(self) -> None:
         """Do nothing; a subclass may refuse rows."""
 
     def settle(self, change: PendingCommit) -> None:
         """Check the gate of the new table."""
-        created = open_version(change.table, change.location)
-        if created is not None:
-            check_gate(change.table, created.info, change.store.record)
+        created = describe_new(change.table, change.location)
+        check_gate(change.table, created.info, change.store.record)
 
     def explain(self, problem: Exception) -> CodeAnatomyError | str:
         """Return the message of an error."""
@@ -88,6 +90,10 @@ class LogWriter:
             self.may_be_logged = False
             folder_of(change.location).delete(unused)
             raise Conflict(FASTER)
+        if not is_local(change.location):
+            # An object store creates an entry once, and every request counts. In a folder, Spark's writer can
+            # overwrite it.
+            self.made = version, commit_info["commitInfo"]
         return True
 
 

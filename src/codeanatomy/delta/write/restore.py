@@ -112,14 +112,11 @@ class RestoreWriter(LogWriter):
             state = replay_log(change.location, self._version)
         except OSError as problem:
             raise self._refused(change, str(problem)) from problem
-        folder = folder_of(change.location)
-        for path, add in state.adds.items():
-            if _has(current.state, path, add):
-                continue
-            vector = None if add.deletion_vector is None else vector_path(add.deletion_vector)
-            for file in (unquote(path), *([] if vector is None else [vector])):
-                if folder.stat(file) is None:
-                    raise self._refused(change, f"{file} is gone")
+        back = [add for path, add in state.adds.items() if not _has(current.state, path, add)]
+        vectors = {vector_path(add.deletion_vector) for add in back if add.deletion_vector is not None}
+        files = [unquote(add.path) for add in back] + sorted(path for path in vectors if path is not None)
+        for file in folder_of(change.location).missing(files):
+            raise self._refused(change, f"{file} is gone")
         return state
 
     def _metadata(self, current: TableVersion, after: LogState) -> list[dict[str, Any]]:

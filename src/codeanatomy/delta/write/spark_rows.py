@@ -157,6 +157,8 @@ class SparkRows:
     """Write aligned rows with Spark; `replaced` is the condition of the rows that they replace."""
 
     errors: tuple[type[Exception], ...] = ENGINE_ERRORS
+    # A rename of Spark's may have been overwritten.
+    made = None
 
     def __init__(
         self, store: Store, table: Table, rows: DataFrame, replaced: str | None, file_bytes: int | None
