@@ -9,9 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy.config import SCIP_VARIABLE
+from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.plan.build_request import ScipChoice
+from codeanatomy.run import build as building
+from codeanatomy.spark.executors import check_scip_python
 from support import corpus, scip_tool
 from support.spark_builds import built, rows
 
@@ -123,3 +126,19 @@ def test_scip_python_speaks_for_a_real_package(
     ]
     assert ("requests/api.py", True) in get
     assert ("requests/__init__.py", False) in get
+
+
+def test_hosts_without_the_indexer_are_reported_before_work_starts(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "scip-python"
+    tool.write_text("#!/bin/sh\necho 0.6.6\n")
+    tool.chmod(0o755)
+    check_scip_python(spark, str(tool))
+    tool.unlink()
+    monkeypatch.setenv(SCIP_VARIABLE, str(tool))
+    monkeypatch.setattr(building, "is_local_master", lambda _: False)
+    with pytest.raises(EnvironmentProblem, match=r"scip-python of the executor on .* is missing") as caught:
+        built(spark, tmp_path / "lake", {"r": folder}, scip=ScipChoice(auto=True))
+    assert SCIP_VARIABLE in caught.value.hint
+    assert not (tmp_path / "lake" / "extract").exists()

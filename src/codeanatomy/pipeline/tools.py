@@ -31,7 +31,7 @@ def tool_tasks(
     environment: Mapping[str, str] = os.environ,
 ) -> list[CheckerTask | IndexTask]:
     """Return the tasks of the tools for repositories, the largest first, because they take longest."""
-    command = _absolute_command(environment.get(SCIP_VARIABLE))
+    command = scip_command(environment)
     tasks: list[CheckerTask | IndexTask] = []
     for repo_id, listing in listings.items():
         root = RepositoryRoot(repo_id, listing.kind, listing.root)
@@ -46,8 +46,9 @@ def tool_tasks(
     return sorted(tasks, key=lambda task: -sum(map(file_cost, task.entries)))
 
 
-def _absolute_command(command: str | None) -> str | None:
-    """Return the user's command for processes with another working folder."""
+def scip_command(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the user's command of scip-python, for processes with another working folder."""
+    command = environment.get(SCIP_VARIABLE)
     return _absolute(Path(command)) if command and os.sep in command else command
 
 

@@ -52,6 +52,7 @@ from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
 from codeanatomy.pipeline.passes import Passes, work_groups
+from codeanatomy.pipeline.tools import scip_command
 from codeanatomy.plan.build_request import (
     BuildRequest,
     build_inputs,
@@ -68,9 +69,10 @@ from codeanatomy.progress import Progress
 from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
+from codeanatomy.spark.executors import check_scip_python
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, jvm_has_ended
 from codeanatomy.spark.metrics import tag_jobs
-from codeanatomy.spark.session import refuse_missing_connector
+from codeanatomy.spark.session import is_local_master, refuse_missing_connector
 from codeanatomy.tracing import NO_TRACE, Trace
 
 # After a longer wait for the lease, the source is listed again.
@@ -379,6 +381,8 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             # Open the session before the steps need it, and check that it can open the lake.
             spark = run.spark_store.spark
             Log(run_id=run.run_id).debug(f"Spark {spark.version} session opened")
+            if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
+                check_scip_python(spark, scip_command())
         with run.timed("undo"):
             _roll_back(run)
         _restore_progress(run, lease)

@@ -6,9 +6,10 @@
 
 Without the check, a build would fail in its first task with a traceback of another machine. The check waits
 for executors, and runs a task per core that returns the hash of its code and the versions of extractors: with
-others, it would write other rows under the same fingerprints.
+others, it would write other rows under the same fingerprints. A build that makes SCIP indexes needs
+scip-python on every host, too: it runs in a task beside those that read files (`check_scip_python`).
 
-Tests: `tests/unit/spark/test_executors.py`, `tests/system/test_cluster.py`.
+Tests: `tests/unit/spark/test_executors.py`, `tests/spark/test_scip_build.py`, `tests/system/test_cluster.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from codeanatomy import __version__
+from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.extract.tools.external_tool import tool_version
+from codeanatomy.extract.tools.scip_python import find_scip_python
 from codeanatomy.spark.environment import code_digest
 
 # The cache of files, in the working folder of an executor: it goes with the application.
@@ -91,6 +95,28 @@ def check_executors(spark: SparkSession, environment: str | None, seconds: float
                 )
 
 
+def check_scip_python(spark: SparkSession, command: str | None) -> None:
+    """Raise EnvironmentProblem if executors do not have the scip-python of the driver, or none has it.
+
+    The command is the one that the user names; without one it is looked up on the PATH of each machine.
+    """
+    expected = _scip_version(command)
+    context = spark.sparkContext
+    tasks = max(1, context.defaultParallelism)
+
+    def report(_: Iterable[int]) -> Iterator[tuple[str, str | None]]:
+        yield socket.gethostname(), _scip_version(command)
+
+    for host, actual in context.parallelize(range(tasks), tasks).mapPartitions(report).collect():
+        if actual is None or actual != expected:
+            raise EnvironmentProblem(
+                f"scip-python of the executor on {host} is {actual or 'missing'}, "
+                f"of this machine {expected or 'missing'}",
+                "install the same Node.js and scip-python on this machine and on every host, on the PATH or "
+                f"at the path that {SCIP_VARIABLE} has here; or build without --scip auto",
+            )
+
+
 def row_versions() -> dict[str, str]:
     """Return the versions of Python and of the packages that rows depend on; some are optional."""
     versions = {"python": platform.python_version()}
@@ -132,6 +158,11 @@ def _await_executor(spark: SparkSession, seconds: float) -> None:
                 "and that they can reach this host (spark.driver.host); their logs have the reason",
             )
         time.sleep(POLL_SECONDS)
+
+
+def _scip_version(command: str | None) -> str | None:
+    tool = find_scip_python(command)
+    return None if tool is None else tool_version(tool)
 
 
 def _report(_: Iterable[int]) -> Iterator[ExecutorReport]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from codeanatomy.spark.environment import code_digest
 from codeanatomy.spark.executors import (
     ExecutorReport,
     check_executors,
+    check_scip_python,
     explain_failure,
     memory_overhead,
     row_versions,
@@ -43,6 +45,26 @@ def check(session: Any, seconds: float = 0) -> None:
 
 def test_executors_of_the_same_code_pass() -> None:
     check(Session(2, ExecutorReport("one", __version__, code_digest(), row_versions())))
+
+
+def test_another_indexer_of_an_executor_is_named(tmp_path: Path) -> None:
+    tool = tmp_path / "scip-python"
+    tool.write_text("#!/bin/sh\necho 0.6.6\n")
+    tool.chmod(0o755)
+    check_scip_python(reporting(("one", "0.6.6"), ("two", "0.6.6")), str(tool))
+    with pytest.raises(EnvironmentProblem, match=r"executor on two is 0\.6\.5, of this machine 0\.6\.6"):
+        check_scip_python(reporting(("one", "0.6.6"), ("two", "0.6.5")), str(tool))
+    with pytest.raises(EnvironmentProblem, match=r"executor on one is missing, of this machine 0\.6\.6"):
+        check_scip_python(reporting(("one", None)), str(tool))
+    with pytest.raises(EnvironmentProblem, match="executor on one is missing, of this machine missing"):
+        check_scip_python(reporting(("one", None)), str(tmp_path / "none"))
+
+
+def reporting(*reports: tuple[str, str | None]) -> Any:
+    """A session whose tasks return these reports."""
+    session: Any = Session(len(reports))
+    session.reports = list(reports)
+    return session
 
 
 def test_executors_of_other_code_are_named() -> None:
