@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system minio lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,6 +37,9 @@ test-system: lint ## kills, clusters, whole packages, long random runs (hours)
 
 minio: $(VENV)/.ready ## build the S3 server of the tests with Go (minutes); without it they are skipped
 	@PYTHONPATH=tests $(PY) -c 'from support.minio import installed; print(installed())'
+
+browser: ## install Debian's chromium for the tests of the explorer; without it they are skipped
+	@command -v chromium >/dev/null || apt-get install --yes --no-install-recommends chromium
 
 lint: $(VENV)/.ready ## ruff, mypy and the import contracts
 	$(say) 'lint, types, imports'

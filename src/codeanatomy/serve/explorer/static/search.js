@@ -51,8 +51,9 @@ async function ask() {
 box.addEventListener("input", ask);
 box.addEventListener("blur", close);
 box.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") return close();
   if (list.hidden) return;
+  // The first Escape closes the list; the browser's own would clear the box.
+  if (event.key === "Escape") { event.preventDefault(); return close(); }
   if (event.key === "ArrowDown" || event.key === "ArrowUp") {
     event.preventDefault();
     const step = event.key === "ArrowDown" ? 1 : -1;
