@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -91,6 +91,9 @@ bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see
 
 bench-ask: $(VENV)/.ready ## latency of each verb on the lake of django with its tests: cold process, warm, in a Spark session
 	@PYTHONPATH=tests $(PY) bench/ask.py --sdist
+
+bench-explorer: $(VENV)/.ready ## latency of the explorer's pages on the lake of django, first paint, memory
+	@PYTHONPATH=tests $(PY) bench/explorer.py
 
 bench-incremental: $(VENV)/.ready ## refreshes of django after edits, on local processes and on Spark, against a full build of it
 	@PYTHONPATH=tests $(PY) bench/incremental.py
