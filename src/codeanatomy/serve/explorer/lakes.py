@@ -5,7 +5,8 @@
     lakes.at("20260501T12")         # an older run, kept open while it is used
 
 A snapshot pins the version of every table, so whatever is read through one `Lake` belongs to one run. A
-request reads the newest run once, at its start. The manifest is looked at again after `CHECK_SECONDS`.
+request reads the newest run once, at its start. The manifest is looked at again after `CHECK_SECONDS`, by one
+request; others go on with the run that was the newest, so that a slow store delays only one.
 
 Tests: `tests/unit/serve/test_lakes.py`.
 """
@@ -32,6 +33,7 @@ class OpenLakes:
     def __init__(self, root: str) -> None:
         self.root = root
         self._lock = threading.Lock()
+        self._check = threading.Lock()
         self._lakes: OrderedDict[str, Lake] = OrderedDict()
         self._indexes: OrderedDict[str, SearchIndex] = OrderedDict()
         self._index_lock = threading.Lock()
@@ -40,11 +42,17 @@ class OpenLakes:
 
     def newest(self) -> Lake:
         """Return the newest published run."""
-        with self._lock:
-            if self._newest is None or time.monotonic() - self._checked > CHECK_SECONDS:
-                self._newest = self._kept(Snapshot.open(self.root))
-                self._checked = time.monotonic()
-            return self._newest
+        known = self._newest
+        if known is not None and time.monotonic() - self._checked < CHECK_SECONDS:
+            return known
+        if not self._check.acquire(blocking=known is None):
+            return known or self.newest()
+        try:
+            newest = self._keep(Snapshot.open(self.root))
+            self._newest, self._checked = newest, time.monotonic()
+            return newest
+        finally:
+            self._check.release()
 
     def at(self, as_of: str | None) -> Lake:
         """Return the run with an id or prefix, or the newest at a time; None and `latest` are the newest."""
@@ -54,7 +62,7 @@ class OpenLakes:
             if as_of in self._lakes:
                 self._lakes.move_to_end(as_of)
                 return self._lakes[as_of]
-            return self._kept(Snapshot.open(self.root, as_of))
+        return self._keep(Snapshot.open(self.root, as_of))
 
     def search_index(self, lake: Lake) -> SearchIndex:
         """Return the search index of a snapshot; it is built once, while other requests wait for it."""
@@ -67,10 +75,11 @@ class OpenLakes:
             self._indexes.move_to_end(run_id)
             return self._indexes[run_id]
 
-    def _kept(self, snapshot: Snapshot) -> Lake:
+    def _keep(self, snapshot: Snapshot) -> Lake:
         """Return the open lake of a snapshot, opened now if it is not."""
-        lake = self._lakes.setdefault(snapshot.run_id, Lake(snapshot))
-        self._lakes.move_to_end(snapshot.run_id)
-        while len(self._lakes) > KEPT:
-            self._lakes.popitem(last=False)
-        return lake
+        with self._lock:
+            lake = self._lakes.setdefault(snapshot.run_id, Lake(snapshot))
+            self._lakes.move_to_end(snapshot.run_id)
+            while len(self._lakes) > KEPT:
+                self._lakes.popitem(last=False)
+            return lake
