@@ -6,8 +6,8 @@
 A server process is started on the lake; requests are sent one after another over one connection. Before the
 measured ones each kind of page is opened a few times. Symbols and files are drawn by a seed, each is opened
 once, so that no page is answered from a cache of itself. Searches are beginnings of names, three to eight
-letters. First paint is chromium's own figure for a new tab. Printed is Markdown for FIGURES.md; exit code 1 if
-a limit is missed.
+letters. First paint is what chromium measures in a new tab. Printed is Markdown for FIGURES.md; exit code 1
+if a limit is missed.
 """
 
 from __future__ import annotations
