@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from codeanatomy import catalog
 from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.light_feed import CHANGE_COLUMNS, changed_rows
-from codeanatomy.delta.read.light import newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.delta.store import Store
 from codeanatomy.errors import FeedLost, FeedOutOfRange, UnknownName, UsageError
 from codeanatomy.lake.snapshot import recorded_runs

@@ -147,7 +147,7 @@ def test_without_a_session_what_only_spark_can_do_is_refused(store: Store) -> No
             LakeTables(store.root, (featured,)), TABLE.name, files, ["a"], Commit("r2"), by="repo_id"
         )
     store.spark.sql(f"ALTER TABLE {address} ADD CONSTRAINT few CHECK (line_no < 2)")
-    with pytest.raises(NeedsSpark, match="has a protocol that only Spark can write"):
+    with pytest.raises(NeedsSpark, match="has features that only Spark writes"):
         commit_files(tables, TABLE.name, files, ["a"], Commit("r2"), by="repo_id")
     assert commit_files(store, TABLE.name, files, ["a"], Commit("r2"), by="repo_id").committed
     assert held(store) == {"a": 2}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from codeanatomy.delta.read.light import newest_version
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.lake.snapshot import Snapshot
 from support.aged_lake import copied
 from support.commands import RunCommand, command_runner

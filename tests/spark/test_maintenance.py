@@ -11,7 +11,8 @@ from msgspec import structs
 from pyspark.sql import SparkSession
 
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import light_table, newest_version
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import CommitConflict
 from codeanatomy.lake.manifest import append_manifest, read_manifest

@@ -15,7 +15,7 @@ from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.feed import Window, read_feed
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.replay import read_actions, replay_log
-from codeanatomy.delta.read.file_index import FileIndex
+from codeanatomy.delta.log.versions import open_version
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.errors import StorageFailure
@@ -184,7 +184,9 @@ def test_sorting_keeps_repositories_together(spark: SparkSession, make_store: Ca
 
     def spread(version: int) -> tuple[int, int]:
         """Data files: all, and those that may hold rows of a repository."""
-        index = FileIndex.of(THINGS, store.location("things"), version)
+        opened = open_version(THINGS, store.location("things"), version)
+        assert opened is not None
+        index = opened.index
         return index.total, sum(file.may_hold("repo_id", ("r7",)) for file in index.files)
 
     total, own = spread(delta_log(store, "things").snapshot().version)

@@ -10,6 +10,8 @@
 | drop | the connection is closed, and the request is not done |
 | lose | the request is done, but the connection is closed instead of an answer |
 | cut | the connection is closed in the middle of the answer's body |
+| expired | the request is refused as S3 does it for a session token that has expired |
+| skewed | the request is refused as S3 does it for a client whose clock is wrong |
 """
 
 from __future__ import annotations
@@ -22,8 +24,18 @@ from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal, NamedTuple, TypeAlias
 
-Fault: TypeAlias = Literal["throttle", "drop", "lose", "cut"]
-THROTTLED = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+Fault: TypeAlias = Literal["throttle", "drop", "lose", "cut", "expired", "skewed"]
+# A part of answers that must not be shown: S3 repeats the token of a request.
+REPEATED = "token-of-the-request"
+# Status and body of answers without forwarding, as recorded from S3.
+REFUSALS: dict[Fault, tuple[int, str]] = {
+    "throttle": (503, "<Code>SlowDown</Code><Message>Please reduce your request rate.</Message>"),
+    "expired": (400, f"<Code>ExpiredToken</Code><Token-0>{REPEATED}</Token-0><HostId>h</HostId>"),
+    "skewed": (
+        403,
+        f"<Code>RequestTimeTooSkewed</Code><RequestTime>20260504T120000Z</RequestTime><Id>{REPEATED}</Id>",
+    ),
+}
 # Headers that belong to one connection.
 HOP = ("connection", "transfer-encoding", "keep-alive")
 
@@ -73,8 +85,9 @@ class Handler(BaseHTTPRequestHandler):
         proxy.requests.append(request)
         if fault:
             proxy.faults.append(fault)
-        if fault == "throttle":
-            self._answer(503, {"content-type": "application/xml"}, THROTTLED)
+        if fault in REFUSALS:
+            status, text = REFUSALS[fault]
+            self._answer(status, {"content-type": "application/xml"}, f"<Error>{text}</Error>".encode())
         elif fault == "drop":
             self.close_connection = True
         else:

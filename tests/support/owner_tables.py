@@ -20,7 +20,8 @@ from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.light_feed import changed_owners
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
 from codeanatomy.delta.read.duck import lookup_connection, select_rows
-from codeanatomy.delta.read.light import light_files, light_table, newest_version, table_facts
+from codeanatomy.delta.read.light import light_files, light_table, table_facts
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files

@@ -1,9 +1,12 @@
-"""A store that throttles, drops connections and loses answers: requests are repeated, and nothing is lost."""
+"""A store that throttles, cuts connections, loses answers or refuses: repeated or explained, nothing lost."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +19,9 @@ from codeanatomy.delta.log.remote_folder import RemoteFolder
 from codeanatomy.delta.object_store import object_store, storage_errors
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import StorageFailure
-from support.flaky_proxy import Choice, Fault, Proxy, Request, flaky_proxy
-from support.minio import Minio, running_minio
+from support.flaky_proxy import REPEATED, Choice, Fault, Proxy, Request, flaky_proxy
+from support.folders import write_sources
+from support.minio import Minio, option_flags, running_minio
 
 FAULTS: tuple[Fault, ...] = ("throttle", "drop", "lose", "cut")
 BIG = bytes(range(256)) * 40_000
@@ -120,3 +124,101 @@ def test_files_are_complete_whatever_fails(proxy: Proxy, tmp_path: Path) -> None
     copies = other.local_paths(list(contents))
     assert [Path(copy).read_bytes() for copy in copies] == list(contents.values())
     assert len(proxy.faults) > 10
+
+
+def options_of(minio: Minio, proxy: Proxy, **changed: str) -> dict[str, str]:
+    return {**minio.storage_options, "fs.s3a.endpoint": proxy.endpoint, **changed}
+
+
+def command(options: dict[str, str], *arguments: str) -> tuple[int, str, str]:
+    """Run a command as a process; return its code, its output and its errors, which must keep secrets."""
+    line = [sys.executable, "-m", "codeanatomy", *option_flags(options), *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=300)
+    secrets = [options[name] for name in ("fs.s3a.secret.key", "fs.s3a.session.token") if name in options]
+    for secret in (*secrets, REPEATED):
+        assert secret not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def failed_check(options: dict[str, str], lake: str) -> tuple[str, str, str]:
+    """Return the first check of `doctor --lake` that fails: name, detail and what to do."""
+    code, out, err = command(options, "doctor", "--lake", lake, "--format", "json")
+    assert code != 0, err
+    checks = json.loads(out)
+    return next(
+        (each["name"], each["detail"], each["next_step"])
+        for each in checks
+        if each["status"] == "fail" and each["name"] != "jars"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fault", "text", "hint"),
+    [
+        ("expired", "the credentials have expired (ExpiredToken)", "get new ones"),
+        ("skewed", "the clock of this machine is wrong (RequestTimeTooSkewed)", "set the clock"),
+    ],
+)
+def test_refused_requests_are_explained(
+    proxy: Proxy, minio: Minio, tmp_path: Path, fault: Fault, text: str, hint: str
+) -> None:
+    options, lake = options_of(minio, proxy), f"s3a://lakes/{fault}"
+    source = write_sources(tmp_path / "app", {"a.py": "def f():\n    return 1\n"})
+    build = ("build", f"app={source}", "--types", "off", "--lake", lake)
+    proxy.choose = lambda _: fault
+    for arguments in (build, ("runs", "--lake", lake)):
+        code, _, err = command(options, *arguments)
+        assert code == 5
+        assert text in err
+        assert hint in err
+    # Requests that cannot succeed are not repeated.
+    assert len(proxy.requests) < 10
+    name, detail, next_step = failed_check(options, lake)
+    assert (name, detail) == ("credentials", text)
+    assert hint in next_step
+    # In the middle of a build: what was committed stays, and the next build goes on.
+    seen = len(proxy.requests)
+    proxy.choose = lambda _: fault if len(proxy.requests) > seen + 60 else None
+    code, _, err = command(options, *build)
+    assert code == 5, err
+    assert text in err
+    assert hint in err
+    proxy.choose = lambda _: None
+    assert command(options, *build)[0] == 0
+    code, out, _ = command(options, "verify", "--lake", lake)
+    assert code == 0, out
+
+
+def test_a_wrong_session_token(proxy: Proxy, minio: Minio, tmp_path: Path) -> None:
+    """The server itself refuses a token that it has not given."""
+    given = minio.limited_options("s3:*")
+    wrong = {**given, "fs.s3a.session.token": f"{given['fs.s3a.session.token'][:-9]}wrong-one"}
+    source = write_sources(tmp_path / "app", {"a.py": "x = 1\n"})
+    build = ("build", f"app={source}", "--types", "off", "--lake", "s3a://lakes/token")
+    code, _, err = command(wrong, *build)
+    assert code == 5
+    assert "the store does not accept the credentials" in err
+    assert "fs.s3a.access.key" in err
+    assert failed_check(wrong, "s3a://lakes/token")[0] == "credentials"
+    assert command(given, *build)[0] == 0
+
+
+def test_credentials_that_only_read(proxy: Proxy, minio: Minio, tmp_path: Path) -> None:
+    lake = "s3a://lakes/only-read"
+    source = write_sources(tmp_path / "app", {"a.py": "def f():\n    return 1\n\n\nf()\n"})
+    build = ("build", f"app={source}", "--types", "off", "--lake", lake)
+    assert command(minio.storage_options, *build)[0] == 0
+    reader = minio.limited_options("s3:GetObject", "s3:ListBucket")
+    code, out, _ = command(reader, "callers", "a.f", "--lake", lake, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["rows"]
+    (source / "a.py").write_text("def g():\n    return 2\n")
+    code, _, err = command(reader, *build)
+    assert code == 5
+    assert "the credentials do not permit this (AccessDenied)" in err
+    assert "ask for permission to list, read, write and delete below this URI" in err
+    name, detail, _ = failed_check(reader, lake)
+    assert (name, detail) == ("write", "the credentials do not permit this (AccessDenied)")
+    # Nothing was changed.
+    assert command(minio.storage_options, *build)[0] == 0

@@ -61,6 +61,8 @@ def normalize_root(root: str, require_local_paths: bool) -> str:
         if path.is_file():
             raise UsageError(f"{root} is a file, not a folder", "give a folder for the lake")
         return str(path)
+    if "//" in root.partition("://")[2].rstrip("/"):
+        raise UsageError(f"{root} has an empty part between two slashes", "write the URI with single slashes")
     if require_local_paths and scheme[1].lower() != "file":
         raise RemotePathRefused(
             f"{root} is remote, but runtime.require_local_paths is true",

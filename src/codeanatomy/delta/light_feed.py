@@ -58,8 +58,7 @@ from codeanatomy.delta.read.duck import (
     translate_errors,
 )
 from codeanatomy.delta.read.file_index import MAPPING, logged_files
-from codeanatomy.delta.read.light import newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.errors import FeedLost, FeedOutOfRange, StorageFailure, UsageError
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def object_store(uri: str) -> ObjectStore:
         raise RuntimeError("a fork of a process that uses an object store cannot use one")
     if is_local(uri):
         return LocalStore(path_of(uri))
-    options = policy_for(uri).for_deltalake(uri)
+    options = policy_for(uri).options_for(uri)
     return _open(uri.rstrip("/"), tuple(sorted(options.items())))
 
 

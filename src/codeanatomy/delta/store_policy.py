@@ -3,7 +3,7 @@
     # runtime.storage_options: fs.s3a.access.key=AK, fs.s3a.endpoint=http://minio:9000
     policy = StorePolicy.from_profile(settings.runtime)
     register_policy("s3a://bucket/lake", policy)
-    deltalake_options("s3a://bucket/lake/graph/cpg_nodes")
+    store_options("s3a://bucket/lake/graph/cpg_nodes")
     # {"aws_access_key_id": "AK", "aws_endpoint_url": "http://minio:9000", "aws_allow_http": "true", ...}
 
 Options are Hadoop's, under their Hadoop names. Spark gets them unchanged (`spark.session`); the options of
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 HADOOP, LOG_STORE, DELTA = "spark.hadoop.", "spark.delta.logStore.", "spark.databricks.delta."
 # Hex digits kept of the hash of a value.
 DIGITS = 16
-# Hadoop options below `fs.s3a.`, or `fs.s3a.bucket.<bucket>.` for one bucket, and their deltalake names.
+# Hadoop options below `fs.s3a.`, or `fs.s3a.bucket.<bucket>.` for one bucket; their names elsewhere.
 S3 = {
     "access.key": "aws_access_key_id",
     "secret.key": "aws_secret_access_key",
@@ -111,8 +111,8 @@ class StorePolicy(Struct, frozen=True):
             for key, value in sorted(self._settings().items())
         }
 
-    def for_deltalake(self, uri: str) -> dict[str, str]:
-        """Return the options that deltalake needs for a remote URI."""
+    def options_for(self, uri: str) -> dict[str, str]:
+        """Return the options of obstore and deltalake for a remote URI; both have the same names."""
         parts = urlsplit(uri)
         family = FAMILIES.get(parts.scheme.lower())
         if family == "fs.s3a.":
@@ -218,9 +218,9 @@ def policy_for(place: str) -> StorePolicy:
     return _POLICIES[max(roots, key=len)] if roots else StorePolicy()
 
 
-def deltalake_options(place: str) -> dict[str, str] | None:
-    """Return the options deltalake needs to open a table; None for a local one, whatever the settings."""
-    return None if is_local(place) else policy_for(place).for_deltalake(place)
+def store_options(place: str) -> dict[str, str] | None:
+    """Return the options for opening a table; None for a local one, whatever the settings."""
+    return None if is_local(place) else policy_for(place).options_for(place)
 
 
 def is_local(place: str) -> bool:

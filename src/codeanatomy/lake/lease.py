@@ -45,8 +45,8 @@ from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import LOG, list_log, read_actions, replay_log
-from codeanatomy.delta.read.light import light_table, newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.delta.write.small_rows import overwrite_small
 from codeanatomy.errors import (
     CodeAnatomyError,

@@ -19,7 +19,8 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.duck import lookup_connection, select_rows, translate_errors
-from codeanatomy.delta.read.light import light_files, newest_version, table_facts
+from codeanatomy.delta.read.light import light_files, table_facts
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.errors import ContractError, TableMissing
 
 TABLE = "run_manifest"

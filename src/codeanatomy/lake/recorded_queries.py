@@ -87,11 +87,6 @@ def record_queries(root: str, queries: Iterable[RecordedQuery]) -> None:
             os.close(descriptor)
 
 
-def read_queries(root: str) -> list[RecordedQuery]:
-    """Return the queries of all processes, ordered by time, and keep the files."""
-    return _merge(_read_files(_files(root)))
-
-
 def take_queries(root: str) -> list[RecordedQuery]:
     """Return the queries of all processes, ordered by time, and delete the files: the caller records them."""
     taken: list[Path] = []

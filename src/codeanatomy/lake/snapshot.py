@@ -29,7 +29,8 @@ from msgspec import Struct
 
 from codeanatomy.catalog.tables.observe import TABLES
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import light_files, light_table, newest_version
+from codeanatomy.delta.read.light import light_files, light_table
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.errors import (
     CodeAnatomyError,
     StorageFailure,

@@ -70,7 +70,7 @@ def examine_store(lake: str, profile: RuntimeProfile) -> tuple[StoreCheck, ...]:
     if is_local(root):
         return tuple(_local_checks(Path(path_of(root))))
     register_policy(root, policy)
-    options = policy.for_deltalake(root)
+    options = policy.options_for(root)
     return (_jars(root, profile), *_remote_checks(root, options))
 
 

@@ -22,7 +22,8 @@ from codeanatomy.catalog.readers import readers_of
 from codeanatomy.catalog.spec import FeatureName, Table
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import newest_version, table_facts
+from codeanatomy.delta.read.light import table_facts
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.write.evolve import alter_feature
 from codeanatomy.errors import FeatureError, StorageFailure, TableMissing, UsageError
 from codeanatomy.maintain.maintenance_run import (
@@ -116,7 +117,7 @@ def enable_feature(
             run.record(events)
 
 
-def refuse_unpublished(run: MaintenanceRun) -> None:
+def refuse_unpublished(run: MaintenanceRun, hint: str = "run codeanatomy build first") -> None:
     """Raise StorageFailure if a table has versions of a run that has died."""
     pins = {} if run.current is None else run.current.pins
     unpublished = [
@@ -124,8 +125,7 @@ def refuse_unpublished(run: MaintenanceRun) -> None:
     ]
     if unpublished:
         raise StorageFailure(
-            f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published",
-            "run codeanatomy build first",
+            f"{', '.join(unpublished[:MAX_LISTED])} has versions that no run has published", hint
         )
 
 

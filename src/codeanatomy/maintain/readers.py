@@ -55,7 +55,11 @@ def change_readers(
         planned = [Outcome(name, OPERATION, reason, "planned") for name in _differing(request, readers)]
         return _report(request, None, planned, began)
     with open_maintenance_run(request, ("all, for other readers",), progress, _no_session) as run:
-        refuse_unpublished(run)
+        # A build with the wanted readers is refused, too.
+        present = "modern" if readers == "all" else "all"
+        refuse_unpublished(
+            run, f"build first, as the lake is: codeanatomy --set delta.readers={present} build ..."
+        )
         outcomes: list[Outcome] = []
         try:
             for name, table in _differing(request, readers).items():

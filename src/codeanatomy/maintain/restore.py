@@ -33,8 +33,8 @@ from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.duck import count_rows
-from codeanatomy.delta.read.light import newest_version, newest_version_or_none, table_facts
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.light import newest_version_or_none, table_facts
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.delta.read.readable import have_same_content, require_readable
 from codeanatomy.errors import UsageError, VersionGone
 from codeanatomy.extract.file_rows import FAILURES

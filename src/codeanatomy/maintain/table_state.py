@@ -20,10 +20,8 @@ from msgspec import Struct, json
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, vector_path
 from codeanatomy.delta.log.folder import StoredFile, folder_of
-from codeanatomy.delta.log.replay import LOG, Add, list_log, replay_log
+from codeanatomy.delta.log.replay import CHANGE_FOLDER, LOG, Add, list_log, replay_log
 
-# The only folder whose name starts with _ that holds data files.
-CHANGE_DATA_FOLDER = "_change_data"
 # A file below this share of the target size is small.
 SMALL_FILE_SHARE = 0.5
 
@@ -145,7 +143,7 @@ def list_table_files(location: str) -> Iterator[StoredFile]:
     """
     for file in folder_of(location).list_tree():
         *folders, name = file.name.split("/")
-        if folders[:1] == [CHANGE_DATA_FOLDER]:
+        if folders[:1] == [CHANGE_FOLDER]:
             folders = folders[1:]
         if not any(part.startswith(("_", ".")) for part in (*folders, name)):
             yield file

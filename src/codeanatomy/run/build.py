@@ -33,6 +33,7 @@ from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables, normalize_root
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
+from codeanatomy.delta.write.commit import CAUSES, system_cause
 from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
 from codeanatomy.delta.write.small_rows import refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
@@ -599,8 +600,11 @@ def _name_step_in_errors(step: str) -> Iterator[None]:
 
 def _engine_failure(prefix: str, problem: Exception) -> StepFailed:
     """Return the error of a step for an error of Spark, its JVM or the system."""
-    hint = JVM_HINT if jvm_has_ended(problem) else RESUME_HINT
-    return StepFailed(prefix + cause_of(problem), hint)
+    why = cause_of(problem)
+    cause = None if jvm_has_ended(problem) else system_cause(why)
+    if cause is not None:
+        return StepFailed(prefix + why, f"{SNAPSHOT_UNCHANGED}; {CAUSES[cause]}")
+    return StepFailed(prefix + why, JVM_HINT if jvm_has_ended(problem) else RESUME_HINT)
 
 
 def _message(run: Run, problem: BaseException) -> str:

@@ -10,8 +10,12 @@ import pytest
 
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.lake_tables import LakeTables
-from codeanatomy.delta.read.light import newest_version
-from codeanatomy.delta.read.open_table import open_table, replay_table
+from codeanatomy.delta.log import replay
+from codeanatomy.delta.log.entries import write_checkpoint
+from codeanatomy.delta.log.folder import StoredFile
+from codeanatomy.delta.log.replay import CheckpointCache
+from codeanatomy.delta.log.versions import open_version
+from codeanatomy.delta.read.open_table import newest_version, open_table, replay_table
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 from support.log_files import entry_path
@@ -63,3 +67,69 @@ def test_a_damaged_log(tables: LakeTables) -> None:
     entry_path(tables.location(NAME), 1).unlink()
     with pytest.raises(StorageFailure):
         replay_table(tables.root, NAME)
+
+
+def test_an_empty_last_entry_is_no_version(tables: LakeTables) -> None:
+    """What a machine leaves that stops while it writes; an empty one before others changes nothing."""
+    place, table = tables.location(NAME), tables.table(NAME)
+    entry_path(place, 3).touch()
+    for read in (open_table, lambda *_: open_version(table, place)):
+        with pytest.raises((StorageFailure, ValueError), match=r"0003\.json is empty, .*: delete it"):
+            read(tables, NAME)
+    with pytest.raises(StorageFailure, match="is empty"):
+        append_small(tables.root, MANIFEST, [row("run-4")], Commit("run-4"))
+    assert open_table(tables, NAME, 2).info.version == 2
+    entry_path(place, 3).unlink()
+    assert append_small(tables.root, MANIFEST, [row("run-4")], Commit("run-4")) == 3
+    entry_path(place, 2).write_bytes(b"")
+    assert len(open_table(tables, NAME).files) == 3
+
+
+def test_a_damaged_checkpoint_is_not_needed(tables: LakeTables) -> None:
+    place = tables.location(NAME)
+    files = open_table(tables, NAME).files
+    assert write_checkpoint(place) == 2
+    append_small(tables.root, MANIFEST, [row("run-3")], Commit("run-3"))
+    checkpoint = next(Path(place, "_delta_log").glob("*.checkpoint.parquet"))
+    for content in (b"", b"PAR1 and no more", checkpoint.read_bytes()[:-9]):
+        checkpoint.write_bytes(content)
+        opened = open_table(tables, NAME)
+        assert {file.path for file in opened.files} > {file.path for file in files}
+        assert len(opened.files) == 4
+        assert {file.path for file in open_table(tables, NAME, 2).files} == {file.path for file in files}
+    assert append_small(tables.root, MANIFEST, [row("run-4")], Commit("run-4")) == 4
+    # Without the entries that it replaces, it is.
+    entry_path(place, 1).unlink()
+    with pytest.raises(StorageFailure, match="cannot be read"):
+        open_table(tables, NAME)
+
+
+def test_checkpoints_in_memory_are_bounded_by_their_bytes(
+    tables: LakeTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tables.location(NAME)
+    write_checkpoint(place)
+    (checkpoint,) = Path(place, "_delta_log").glob("*.checkpoint.parquet")
+    size, cache = checkpoint.stat().st_size, CheckpointCache()
+    monkeypatch.setattr(replay, "_CHECKPOINTS", cache)
+    copies = [checkpoint.with_name(f"{number:020}.checkpoint.parquet") for number in range(5)]
+    for copy in copies[:2] + copies[3:]:
+        copy.write_bytes(checkpoint.read_bytes())
+    monkeypatch.setattr(replay, "MAX_CHECKPOINT_BYTES", 2 * size)
+    for copy in copies:
+        cache.read(place, StoredFile(f"_delta_log/{copy.name}", size, 0))
+    assert [file.name[11:31] for _, file in cache._files] == [f"{number:020}" for number in (3, 4)]
+    copies[3].unlink()
+    again = cache.read(place, StoredFile(f"_delta_log/{copies[3].name}", size, 0))
+    assert [file.name[11:31] for _, file in cache._files] == [f"{number:020}" for number in (4, 3)]
+    assert sum(each.add is not None for each in again) == 3
+    monkeypatch.setattr(replay, "MAX_CHECKPOINT_BYTES", size - 1)
+    cache.read(place, StoredFile(f"_delta_log/{copies[0].name}", size, 0))
+    assert not cache._files
+
+
+@pytest.mark.parametrize("root", ["s3a://bucket//lake", "s3a://bucket/a//b", "s3a://bucket/a///b/"])
+def test_an_empty_part_of_a_uri_is_refused(root: str) -> None:
+    with pytest.raises(UsageError, match="empty part between two slashes"):
+        LakeTables(root)
+    assert LakeTables("s3a://bucket/lake//").root == "s3a://bucket/lake"

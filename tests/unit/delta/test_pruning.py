@@ -30,9 +30,11 @@ from codeanatomy.delta.events import Scanned
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.deletion_vectors import DeletionVector, read_vector
 from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.log.versions import open_version
 from codeanatomy.delta.read.column_ranges import ANY_VALUE
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
-from codeanatomy.delta.read.light import light_files, newest_version
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.read.predicate_text import parse_predicate
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files
@@ -408,7 +410,9 @@ def rows_in(folder: Path, file: LoggedFile) -> pa.Table:
 
 def check_real(folder: Path, version: int, asked: Iterable[BuildInputs]) -> int:
     """Check conditions against the rows of all files; how many files were ruled out."""
-    index = FileIndex.of(PARTS, str(folder), version)
+    opened = open_version(PARTS, str(folder), version)
+    assert opened is not None
+    index = opened.index
     held = {file.path: rows_in(folder, file) for file in index.files}
     gone = 0
     for spark, duck in asked:

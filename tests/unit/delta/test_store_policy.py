@@ -21,10 +21,10 @@ from codeanatomy.delta.log import remote_folder
 from codeanatomy.delta.read import light
 from codeanatomy.delta.store_policy import (
     StorePolicy,
-    deltalake_options,
     is_local,
     policy_for,
     register_policy,
+    store_options,
 )
 from codeanatomy.delta.write import restore
 from codeanatomy.delta.write.small_rows import append_small
@@ -72,7 +72,7 @@ def test_a_policy_has_what_the_session_gets() -> None:
 
 def test_options_of_s3_for_deltalake() -> None:
     found = StorePolicy(S3)
-    assert found.for_deltalake("s3a://bucket/lake/graph/cpg_nodes") == {
+    assert found.options_for("s3a://bucket/lake/graph/cpg_nodes") == {
         "aws_access_key_id": "AKIA",
         "aws_secret_access_key": SECRET,
         "aws_session_token": f"token-{SECRET}",
@@ -82,8 +82,8 @@ def test_options_of_s3_for_deltalake() -> None:
         "aws_virtual_hosted_style_request": "false",
         "aws_conditional_put": "etag",
     }
-    assert found.for_deltalake("s3://other/lake")["aws_access_key_id"] == "OTHER"
-    plain = StorePolicy({"fs.s3a.endpoint": "s3.amazonaws.com"}).for_deltalake("s3a://bucket/lake")
+    assert found.options_for("s3://other/lake")["aws_access_key_id"] == "OTHER"
+    plain = StorePolicy({"fs.s3a.endpoint": "s3.amazonaws.com"}).options_for("s3a://bucket/lake")
     assert plain == {"aws_endpoint_url": "https://s3.amazonaws.com", "aws_conditional_put": "etag"}
 
 
@@ -98,7 +98,7 @@ def test_options_of_azure_and_google_for_deltalake() -> None:
             "fs.azure.sas.fixed.token.mine.dfs.core.windows.net": "sas",
         }
     )
-    assert azure.for_deltalake("abfss://box@mine.dfs.core.windows.net/lake") == {
+    assert azure.options_for("abfss://box@mine.dfs.core.windows.net/lake") == {
         "azure_storage_account_name": "mine",
         "azure_storage_account_key": "K",
         "azure_storage_sas_key": "sas",
@@ -106,16 +106,16 @@ def test_options_of_azure_and_google_for_deltalake() -> None:
         "azure_storage_client_secret": "S",
         "azure_storage_tenant_id": "tenant-1",
     }
-    assert azure.for_deltalake("s3a://bucket/lake") == {"aws_conditional_put": "etag"}
+    assert azure.options_for("s3a://bucket/lake") == {"aws_conditional_put": "etag"}
     google = StorePolicy({"google.cloud.auth.service.account.json.keyfile": "/keys/g.json"})
-    assert google.for_deltalake("gs://bucket/lake") == {"google_service_account": "/keys/g.json"}
-    assert google.for_deltalake("hdfs://name/lake") == {}
+    assert google.options_for("gs://bucket/lake") == {"google_service_account": "/keys/g.json"}
+    assert google.options_for("hdfs://name/lake") == {}
 
 
 def test_deltalake_takes_these_options(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes where they say, which is a place that nothing listens at."""
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    options = StorePolicy({**S3, "fs.s3a.endpoint": "127.0.0.1:9"}).for_deltalake("s3a://bucket/lake")
+    options = StorePolicy({**S3, "fs.s3a.endpoint": "127.0.0.1:9"}).options_for("s3a://bucket/lake")
     with pytest.raises(Exception, match=r"127\.0\.0\.1:9") as told:
         deltalake.DeltaTable(
             "s3a://bucket/lake", storage_options={**options, "max_retries": "0", "timeout": "2s"}
@@ -125,7 +125,7 @@ def test_deltalake_takes_these_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_policy_of_a_lake_is_that_of_its_tables() -> None:
     register_policy("s3a://bucket/lake/", StorePolicy(S3))
-    assert deltalake_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).for_deltalake(
+    assert store_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).options_for(
         "s3a://bucket/x"
     )
     assert policy_for("s3a://bucket/lake") == StorePolicy(S3)
@@ -150,7 +150,7 @@ def test_a_local_lake_has_no_options(tmp_path: Path) -> None:
     for root in (str(tmp_path), f"file:{tmp_path}", f"file://{tmp_path}"):
         register_policy(root, StorePolicy(S3))
         assert is_local(root)
-        assert deltalake_options(f"{root}/graph/cpg_nodes") is None
+        assert store_options(f"{root}/graph/cpg_nodes") is None
     assert policy._POLICIES == {}
 
 
@@ -159,12 +159,12 @@ def test_every_read_and_write_of_a_remote_lake_gets_the_options(monkeypatch: pyt
 
     def refusing(uri: str) -> None:
         seen.append(uri)
-        raise OSError(f"not today: {policy_for(uri).for_deltalake(uri) == wanted}")
+        raise OSError(f"not today: {policy_for(uri).options_for(uri) == wanted}")
 
     monkeypatch.setattr(remote_folder, "object_store", refusing)
     root, table = "s3a://bucket/lake", catalog.table("view_cache")
     register_policy(root, StorePolicy(S3))
-    wanted = deltalake_options(f"{root}/x")
+    wanted = store_options(f"{root}/x")
     calls: list[Any] = [
         lambda: light.newest_version(root, "cpg_nodes"),
         lambda: append_small(root, table, [], Commit("r")),
@@ -230,7 +230,7 @@ def test_a_command_reaches_a_remote_lake_by_the_settings(monkeypatch: pytest.Mon
     seen: dict[str, str] = {}
 
     def closed(uri: str) -> None:
-        seen.update(policy_for(uri).for_deltalake(uri))
+        seen.update(policy_for(uri).options_for(uri))
         raise OSError("closed")
 
     monkeypatch.setattr(remote_folder, "object_store", closed)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from codeanatomy.delta.read.light import newest_version
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.lake.lease import acquire
 from support.aged_lake import copied, in_a_year
 from support.commands import RunCommand, command_runner

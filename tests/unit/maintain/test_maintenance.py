@@ -13,7 +13,7 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.read.light import newest_version
+from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.read.readable import is_readable
 from codeanatomy.delta.write.restore import restore_table
 from codeanatomy.errors import (

@@ -17,6 +17,7 @@ from codeanatomy.delta.log.protocol import VECTORS_ENABLED
 from codeanatomy.delta.log.replay import logged_versions, read_actions, replay_log
 from codeanatomy.delta.read.light import light_table, table_facts
 from codeanatomy.delta.read.open_table import location
+from codeanatomy.errors import FeatureError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
@@ -138,6 +139,24 @@ def test_the_feed_goes_on(run: RunCommand, made: Path) -> None:
     assert changed == {"c.py"}
 
 
+def test_after_a_killed_build_the_advice_leads_somewhere(run: RunCommand, made: Path) -> None:
+    """A build with the other readers names `maintain --readers`, which names a build that works."""
+    lake, sources = made / "lake", {APP: made / "source"}
+    place = location(str(lake), "cpg_nodes")
+    version = DeltaTable(place).version() + 1
+    entries.write_entry(place, version, [{"commitInfo": {"operation": "WRITE"}}], 10)
+    with pytest.raises(FeatureError) as refused:
+        refreshed(lake, sources, "delta.readers=all")
+    assert "maintain --readers all" in refused.value.hint
+    code, _, err = run("maintain", "--lake", str(lake), "--readers", "all")
+    assert code != 0
+    assert "cpg_nodes has versions that no run has published" in err
+    assert "--set delta.readers=modern build" in err
+    refreshed(lake, sources, "delta.readers=modern")
+    assert run("maintain", "--lake", str(lake), "--readers", "all")[0] == 0
+    refreshed(lake, sources, "delta.readers=all")
+
+
 def test_what_would_be_done(run: RunCommand, made: Path) -> None:
     lake = made / "lake"
     before = Snapshot.open(str(lake)).run_id
@@ -162,7 +181,7 @@ def test_what_it_is_not_for(run: RunCommand, made: Path, tmp_path: Path) -> None
     entries.write_entry(location(lake, "cpg_nodes"), table.version() + 1, [{"protocol": mapped}])
     before["cpg_nodes"].append(table.version() + 1)
     code, _, err = run("maintain", "--lake", lake, "--readers", "all")
-    assert code == 6
+    assert code == 4
     assert "cpg_nodes has features that only Spark writes" in err
     assert {name: logged_versions(location(lake, name)) for name in DECLARED} == before
 

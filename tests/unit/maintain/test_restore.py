@@ -20,8 +20,8 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.log.replay import replay_log
-from codeanatomy.delta.read.light import light_table, newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.delta.read.readable import have_same_content, missing_files, require_readable
 from codeanatomy.delta.write.restore import restore_with_fallback
 from codeanatomy.errors import (

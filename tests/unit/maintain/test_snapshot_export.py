@@ -17,8 +17,8 @@ from msgspec import structs
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.replay import replay_log
-from codeanatomy.delta.read.light import light_files, newest_version, table_facts
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.light import light_files, table_facts
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.delta.read.readable import have_same_content
 from codeanatomy.delta.write import rewrite
 from codeanatomy.errors import StorageFailure, TableMissing, UnknownName, UsageError, VersionGone

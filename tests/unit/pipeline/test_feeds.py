@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from codeanatomy import catalog
-from codeanatomy.delta.read.light import light_files, newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.light import light_files
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.errors import StorageFailure
 from codeanatomy.extract.scip.schema import Document, Index, Metadata, Occurrence
 from codeanatomy.lake.cursors import read_cursors

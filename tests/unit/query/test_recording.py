@@ -19,13 +19,7 @@ from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake import recorded_queries as queries
-from codeanatomy.lake.recorded_queries import (
-    FOLDER,
-    RecordedQuery,
-    read_queries,
-    record_queries,
-    take_queries,
-)
+from codeanatomy.lake.recorded_queries import FOLDER, RecordedQuery, record_queries, take_queries
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
 from support.edits import write_tree
@@ -54,6 +48,11 @@ def lake(own_lake: Path) -> Path:
     shutil.rmtree(own_lake / FOLDER, ignore_errors=True)
     queries._spool_file.cache_clear()
     return own_lake
+
+
+def read_queries(root: str) -> list[RecordedQuery]:
+    """Return the queries of all processes, as `take_queries` does, and keep the files."""
+    return queries._merge(queries._read_files(queries._files(root)))
 
 
 def recording(lake: Path) -> Lake:

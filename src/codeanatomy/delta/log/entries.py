@@ -47,7 +47,7 @@ from codeanatomy.delta.log.replay import (
 )
 from codeanatomy.delta.log.transaction import NewTable
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.store_policy import deltalake_options, is_local
+from codeanatomy.delta.store_policy import is_local, store_options
 from codeanatomy.delta.write.row_checks import BrokenRow
 from codeanatomy.errors import StorageFailure
 
@@ -234,7 +234,7 @@ def write_checkpoint(location: str) -> int:
     from deltalake.exceptions import DeltaError
 
     try:
-        table = DeltaTable(location, storage_options=deltalake_options(location))
+        table = DeltaTable(location, storage_options=store_options(location))
         table.create_checkpoint()
         return int(table.version())
     except (DeltaError, OSError) as problem:

@@ -122,7 +122,7 @@ class RemoteFolder:
     def __init__(self, location: str) -> None:
         self.location = location.rstrip("/")
         # The same URI may be of another server. Credentials may change.
-        options = policy_for(self.location).for_deltalake(self.location)
+        options = policy_for(self.location).options_for(self.location)
         place = f"{self.location} {options.get(ENDPOINT, '')}"
         digest = hashlib.sha256(place.encode()).hexdigest()[:DIGITS]
         self._cache = cache_folder() / "files" / digest

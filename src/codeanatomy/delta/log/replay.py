@@ -27,6 +27,8 @@ from codeanatomy.errors import StorageFailure, StoreUnavailable
 # The reader feature of tables with deletion vectors.
 VECTORS_FEATURE = "deletionVectors"
 LOG = "_delta_log"
+# The folder of change files, the only one whose name starts with _ that has rows.
+CHANGE_FOLDER = "_change_data"
 SIDECARS = f"{LOG}/_sidecars"
 ENTRY = re.compile(r"(\d{20})\.json")
 # In one file, in parts, or of version 2.
@@ -177,17 +179,7 @@ def entry_path(version: int) -> str:
 
 def read_actions(location: str, version: int) -> list[Action]:
     """Read the actions of the commit of a version."""
-    return _decode(location, version, folder_of(location).read(entry_path(version)))
-
-
-def _decode(location: str, version: int, entry: bytes) -> list[Action]:
-    if not entry.strip():
-        # Every commit has a commitInfo. Without the entry, its version could be made again.
-        raise ValueError(
-            f"{location}/{entry_path(version)} is empty: the machine stopped while it was written; "
-            "delete this file if it is the last entry"
-        )
-    return DECODER.decode_lines(entry)
+    return DECODER.decode_lines(folder_of(location).read(entry_path(version)))
 
 
 def commit_time_ms(location: str, version: int) -> int:
@@ -227,9 +219,14 @@ def replay_log(location: str, version: int, listing: LogListing | None = None) -
     metadata: dict[str, Any] | None = None
     numbers = range(version, start, -1)
     entries = folder_of(location).read_all([entry_path(number) for number in numbers])
+    if version == listing.newest and entries and not entries[0].strip():
+        # Every commit has a commitInfo.
+        raise ValueError(
+            f"{entry_path(version)} is empty, because the machine stopped while it was written: delete it"
+        )
     # The newest action on a path wins; within a commit, a file that is removed and added stays.
-    for number, entry in zip(numbers, entries, strict=True):
-        actions = _decode(location, number, entry)
+    for entry in entries:
+        actions = DECODER.decode_lines(entry)
         fresh = {each.add.path: each.add for each in actions if each.add}
         adds |= {path: add for path, add in fresh.items() if path not in seen}
         seen |= fresh.keys() | {each.remove.path for each in actions if each.remove}

@@ -1,6 +1,6 @@
 """Index the data files of a table version by partition and statistics, and prune them by a predicate.
 
-    index = FileIndex.of(catalog.table("cpg_nodes"), "/lake/graph/cpg_nodes", 23)
+    index = open_version(catalog.table("cpg_nodes"), "/lake/graph/cpg_nodes", 23).index
     index.total                                            # 400
     index.candidates(parse_predicate(table, "node_kind = 'CLASS' AND bstart < 400"))     # 3 LoggedFiles
 
@@ -23,7 +23,7 @@ from msgspec import DecodeError, Struct, ValidationError, json
 
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.log.deletion_vectors import DeletionVector
-from codeanatomy.delta.log.replay import Add, LogState, replay_log
+from codeanatomy.delta.log.replay import Add, LogState
 from codeanatomy.delta.read.column_ranges import (
     ANY_VALUE,
     STORED_TYPES,
@@ -88,11 +88,6 @@ class FileIndex(Struct, frozen=True):
 
     version: int
     files: tuple[LoggedFile, ...]
-
-    @classmethod
-    def of(cls, table: Table, location: str, version: int) -> FileIndex:
-        """Build the index from the log of a table, given its path or URI."""
-        return cls(version, logged_files(table, replay_log(location, version)))
 
     @property
     def total(self) -> int:

@@ -23,7 +23,7 @@ from codeanatomy.delta.log.protocol import HARMLESS
 from codeanatomy.delta.log.replay import VECTORS_FEATURE, read_commit_info
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile, logged_files
-from codeanatomy.delta.read.open_table import location, newest_table_version, open_table, replay_table
+from codeanatomy.delta.read.open_table import location, newest_version, open_table, replay_table
 from codeanatomy.errors import StorageFailure, TableMissing
 
 if TYPE_CHECKING:
@@ -123,8 +123,3 @@ def newest_version_or_none(root: str, name: str) -> int | None:
         return newest_version(root, name)
     except TableMissing:
         return None
-
-
-def newest_version(root: str, name: str) -> int:
-    """Return the newest version of a table; raise TableMissing if it was never written."""
-    return newest_table_version(root, name)

@@ -60,8 +60,8 @@ def replay_table(root: str, name: str, version: int | None = None) -> tuple[int,
     return number, state
 
 
-def newest_table_version(root: str, name: str) -> int:
-    """Return the newest version of a table."""
+def newest_version(root: str, name: str) -> int:
+    """Return the newest version of a table; raise TableMissing if it was never written."""
     place = location(root, name)
     with _explain_damage(place, name):
         return _list(place, name).newest

@@ -20,8 +20,8 @@ from codeanatomy.delta.log.replay import (
     list_log,
     read_actions,
 )
-from codeanatomy.delta.read.light import logged_paths, newest_version
-from codeanatomy.delta.read.open_table import location, replay_table
+from codeanatomy.delta.read.light import logged_paths
+from codeanatomy.delta.read.open_table import location, newest_version, replay_table
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, VersionGone
 
 # Number of versions checked for the list of readable versions in an error message.

@@ -57,6 +57,15 @@ CAUSES: Mapping[str, str] = {
 }
 
 
+def system_cause(message: str) -> str | None:
+    """Return which of CAUSES a message names.
+
+    >>> system_cause("[Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on device")
+    'No space left on device'
+    """
+    return next((cause for cause in CAUSES if cause.lower() in message.lower()), None)
+
+
 class Retry(Struct, frozen=True):
     """How often, and with which pauses, a commit is retried after a conflict."""
 
@@ -315,7 +324,7 @@ def _translate_errors(change: PendingCommit) -> Iterator[None]:
         explained = change.writer.explain(problem)
         if isinstance(explained, CodeAnatomyError):
             raise explained from problem
-        cause = next((cause for cause in CAUSES if cause.lower() in explained.lower()), None)
+        cause = system_cause(explained)
         hint = _commit_status(change) if cause is None else CAUSES[cause]
         raise StorageFailure(f"{change.what} failed: {cause or explained}", hint) from problem
 

@@ -136,7 +136,7 @@ class FileWriter(LogWriter):
             actions = entries.create_actions(new_table(self._store, self._table))
             actions += map(entries.add_action, self._files)
             return self.write_entry(change, None, actions, files=self._files)
-        require_simple(change, current)
+        require_simple(change.table, current)
         current, removed, altered = self._prepare(change, current)
         if not self._files and not removed:
             return False

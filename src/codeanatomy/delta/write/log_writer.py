@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.gate import check_gate
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
@@ -42,7 +43,7 @@ class LogWriter:
     is_recorded = True
     # Whether an entry of this writer may be in the log, so that its files must stay.
     may_be_logged = False
-    # The version that this writer has made, with its commitInfo; None: the log tells.
+    # The version that this writer has made, with its commitInfo; None: see the log.
     made: tuple[int, Mapping[str, Any]] | None = None
 
     def check(self) -> None:
@@ -97,11 +98,10 @@ class LogWriter:
         return True
 
 
-def require_simple(change: PendingCommit, current: TableVersion) -> None:
+def require_simple(
+    table: Table, current: TableVersion, hint: str = "run the command with a Spark session"
+) -> None:
     """Raise NeedsSpark for a table that only Spark can write."""
     if not has_simple_protocol(current.info):
-        raise NeedsSpark(
-            f"{change.table.name} has a protocol that only Spark can write: "
-            f"{', '.join(current.info.writer_features)}",
-            "run the command with a Spark session",
-        )
+        names = ", ".join(current.info.writer_features)
+        raise NeedsSpark(f"{table.name} has features that only Spark writes: {names}", hint)

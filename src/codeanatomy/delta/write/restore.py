@@ -89,7 +89,7 @@ class RestoreWriter(LogWriter):
         """Write the version with the actions in which the two versions differ."""
         if current is None:
             raise self._refused(change, "there is no table")
-        require_simple(change, current)
+        require_simple(change.table, current)
         before, after = current.state, self._earlier(change, current)
         gone = [add for path, add in before.adds.items() if not _has(after, path, add)]
         back = [add for path, add in after.adds.items() if not _has(before, path, add)]

@@ -28,6 +28,7 @@ from codeanatomy.catalog.spec import Column, Table, WriterProperties
 from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import folder_of
+from codeanatomy.delta.log.replay import CHANGE_FOLDER
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.write.data_files import TableWriter, write_files
 from codeanatomy.delta.write.owner_rows import RemovedRows
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 # Rows of a batch.
 BATCH_ROWS = 8192
 # Folder of change files in a table's folder, and the column that they have beside those of the table.
-CHANGE_FOLDER = "_change_data"
 CHANGE_TYPE = Column("_change_type", "string", "delete or insert.")
 
 

@@ -24,16 +24,17 @@ from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.protocol import IMPLIED, READER, VECTORS_ENABLED, WRITERS, has_simple_protocol
+from codeanatomy.delta.log.protocol import IMPLIED, READER, VECTORS_ENABLED, WRITERS
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.write.commit import PendingCommit, run_commit
-from codeanatomy.delta.write.log_writer import LogWriter
+from codeanatomy.delta.write.log_writer import LogWriter, require_simple
 from codeanatomy.delta.write.rewrite import rewrite_file
-from codeanatomy.errors import FeatureError, StorageFailure
+from codeanatomy.errors import StorageFailure
 
 OPERATION = "features"
+NEW_LAKE = "build into a new lake with the setting delta.readers"
 
 
 class FeatureChange(Struct, frozen=True):
@@ -81,7 +82,7 @@ class FeatureWriter(LogWriter):
         """Write the version with the other protocol."""
         if current is None:
             raise StorageFailure(f"there is no table at {change.location}", "build the lake first")
-        _require_writable(self.table, current.info)
+        require_simple(self.table, current, NEW_LAKE)
         self.rewrite(current)
         actions = [
             {"protocol": self.protocol(current.info)},
@@ -145,16 +146,8 @@ def open_writable(table: Table, location: str) -> TableVersion:
     current = open_version(table, location)
     if current is None:
         raise StorageFailure(f"there is no table at {location}", "build the lake first")
-    _require_writable(table, current.info)
+    require_simple(table, current, NEW_LAKE)
     return current
-
-
-def _require_writable(table: Table, info: SnapshotInfo) -> None:
-    if not has_simple_protocol(info):
-        raise FeatureError(
-            f"{table.name} has features that only Spark writes: {', '.join(info.writer_features)}",
-            "build into a new lake with the setting delta.readers",
-        )
 
 
 def _plain_protocol(features: Sequence[str]) -> dict[str, Any]:

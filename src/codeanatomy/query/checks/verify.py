@@ -31,8 +31,7 @@ from codeanatomy.catalog.tables.graph import TABLES as GRAPH_TABLES
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.duck import open_database, select_rows, sql_literal, sql_path_list
 from codeanatomy.delta.read.file_index import LoggedFile
-from codeanatomy.delta.read.light import newest_version
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.open_table import location, newest_version
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
