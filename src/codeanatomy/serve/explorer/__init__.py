@@ -6,6 +6,7 @@ add suggestions, hover cards, zoom and sorting. Each page names the run it was m
 for that run, so that a page never mixes two runs.
 
     app             routes, and the responses to errors
+    diff_page       what changed between two runs
     flow_pages      where the value of a variable comes from and goes
     guard           who may send a request: Host, Origin, token, size, time; headers of every response
     home            repositories and search
@@ -13,11 +14,14 @@ for that run, so that a page never mixes two runs.
     lakes           the newest snapshot, and older ones that visitors name
     links           addresses of pages
     picture_pages   calls, classes, imports and control flow as pictures
-    run_pages       runs: time line, costs, differences, failures, maintenance
+    plots           plots as SVG
+    run_pages       runs: time line, and the costs of one run
     search          suggestions by a part of a name
     server          the process: address, port, limits
     source_pages    files and folders
+    source_text     lines of source as HTML
     sql_page        SQL over the views
+    state_pages     errors by file, maintenance of tables
     symbol_pages    a symbol and how it is used
     visit           a request, its snapshot, and templates
 """
