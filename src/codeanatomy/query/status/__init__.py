@@ -4,6 +4,7 @@
     failures       what failed in the last builds
     freshness      whether a source has changed since it was built
     lake_status    published repositories and the current writer
+    run_costs      seconds, rows and bytes of each run and table, for plots
     run_reports    list of runs, and the report of one run
 
 Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`,

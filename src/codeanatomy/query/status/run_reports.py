@@ -103,14 +103,14 @@ def runs(root: str, limit: int | None = None) -> Runs:
     """List the newest runs of a lake."""
     recorded = recorded_runs(root)
     newest = recorded[::-1][:limit]
-    return Runs(tuple(map(_line, newest)), len(recorded))
+    return Runs(tuple(map(summarize_run, newest)), len(recorded))
 
 
 def run_report(root: str, run_id: str) -> RunReport:
     """Report a run, given its id or a prefix of it."""
     run = find_run(recorded_runs(root), run_id)
     return RunReport(
-        _line(run),
+        summarize_run(run),
         run.finished_at,
         next((row.trace_id for row in run.rows if row.trace_id), None),
         tuple(_steps(run, _step_artifacts(root, run.run_id))),
@@ -120,7 +120,8 @@ def run_report(root: str, run_id: str) -> RunReport:
     )
 
 
-def _line(run: RecordedRun) -> RunSummary:
+def summarize_run(run: RecordedRun) -> RunSummary:
+    """Summarize the manifest rows of a run."""
     statuses = {row.status for row in run.rows}
     worst: Iterable[Status] = ("failed", "cancelled", "succeeded")
     return RunSummary(

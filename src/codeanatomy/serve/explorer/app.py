@@ -39,6 +39,7 @@ from codeanatomy.errors import (
     VersionGone,
 )
 from codeanatomy.serve.explorer import (
+    diff_page,
     flow_pages,
     home,
     impact_page,
@@ -46,6 +47,7 @@ from codeanatomy.serve.explorer import (
     run_pages,
     source_pages,
     sql_page,
+    state_pages,
     symbol_pages,
 )
 from codeanatomy.serve.explorer.guard import MAX_BODY_BYTES, Guard
@@ -76,6 +78,8 @@ MODULES = (
     flow_pages,
     impact_page,
     run_pages,
+    diff_page,
+    state_pages,
     sql_page,
 )
 
