@@ -85,7 +85,20 @@ PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
         ),
         _depth(5, "Maximum number of steps."),
     ),
-    "flows": (SYMBOL, _depth(5, "Maximum number of steps.")),
+    "flows": (
+        SYMBOL,
+        click.Option(
+            ["--direction"],
+            type=click.Choice(["to", "from"]),
+            default="to",
+            show_default=True,
+            help="Where the value goes to, or comes from.",
+        ),
+        click.Option(
+            ["--returns"], is_flag=True, help="Also follow values that functions return to their calls."
+        ),
+        _depth(5, "Maximum number of steps."),
+    ),
     "explain": (click.Argument(["names"], nargs=-1, required=True, metavar="EDGE | FROM TO"),),
     "unused": (click.Option(["--kind"], help="Only this kind: function or class."),),
     "cycles": (

@@ -55,7 +55,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "ask", "Show the shortest path from one symbol to another, by calls or by data flow."
         ),
         "impact": CommandEntry("ask", "List what may break if symbols change, nearest first."),
-        "flows": CommandEntry("ask", "Show where the value of a parameter or variable flows."),
+        "flows": CommandEntry("ask", "Show where the value of a parameter or variable flows, or comes from."),
         "explain": CommandEntry("ask", "Show the evidence and the rule behind edges."),
         "unused": CommandEntry("ask", "List functions and classes that nothing uses."),
         "cycles": CommandEntry("ask", "List cycles of imports or of calls."),

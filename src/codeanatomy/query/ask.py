@@ -78,7 +78,7 @@ VERBS = {
             "two symbols",
         ),
         Verb("impact", "List what may break if symbols change, nearest first.", "impact", "symbols"),
-        Verb("flows", "Show where the value of a parameter or variable flows.", "flows"),
+        Verb("flows", "Show where the value of a parameter or variable flows, or comes from.", "flows"),
         Verb("explain", "Show the evidence and the rule behind edges.", "explain", "edge"),
         Verb("unused", "List functions and classes that nothing uses.", "unused", "nothing", True),
         Verb("cycles", "List cycles of imports or of calls.", "cycles", "nothing", True),

@@ -114,10 +114,28 @@ class Verbs(Generic[T]):
         return self.ask("impact", *symbols, diff=diff, depth=depth, repo_id=repo_id, limit=limit)
 
     def flows(
-        self, symbol: str, *, depth: int = 5, repo_id: str | None = None, limit: int | None = None
+        self,
+        symbol: str,
+        *,
+        depth: int = 5,
+        direction: Literal["to", "from"] = "to",
+        returns: bool = False,
+        repo_id: str | None = None,
+        limit: int | None = None,
     ) -> T:
-        """Show where the value of a parameter or variable flows, up to `depth` variables away."""
-        return self.ask("flows", symbol, depth=depth, repo_id=repo_id, limit=limit)
+        """Show where the value of a parameter or variable flows or comes from, up to `depth` variables away.
+
+        With `returns` values are followed through functions that return them to the calls of these, too.
+        """
+        return self.ask(
+            "flows",
+            symbol,
+            depth=depth,
+            direction=direction,
+            returns=returns,
+            repo_id=repo_id,
+            limit=limit,
+        )
 
     def explain(self, *names: str, repo_id: str | None = None, limit: int | None = None) -> T:
         """Show the evidence and the rule behind an edge, by its id, or behind those between two symbols."""

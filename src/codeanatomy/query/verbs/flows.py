@@ -1,7 +1,10 @@
-"""List where the value of a parameter or variable flows, nearest first (`flows VARIABLE`).
+"""List where the value of a parameter or variable flows, or comes from, nearest first (`flows VARIABLE`).
 
     flows(reader, resolve(reader, "shop.cart.Cart.add.price"))
     # shop.cart.Cart.add.price      REACHES    depth 1   shop/cart.py:26   used there
+    flows(reader, resolve(reader, "shop.paths.values.keep.value"), direction="from")
+    # shop.paths.values.keep.value  PASSES_TO  depth 1   shop/paths/values.py:15   given to it there
+    # shop.paths.values.take.two    REACHES    depth 1   shop/paths/values.py:15   the value is that of `two`
 
 A value flows from a definition to its uses (REACHES; REFERS_TO for attributes and variables of other
 modules). A use that is a whole argument flows to the parameter (PASSES_TO), the whole right side of an
@@ -11,13 +14,15 @@ last two are not edges of the graph but follow from the syntax tree; their metho
 
 Depth counts variables: the uses of the given variable, and the variables that they are passed or copied to,
 are at depth 1. Of a parameter only the value passed in is followed, of another variable every assigned value.
+With `returns` a value is also followed from a function that returns it to the calls of the function (CALLS),
+or back. In both directions a step has the same two rows: the use of a variable, and what receives it.
 
-Tests: `tests/unit/query/test_verb_flows.py`.
+Tests: `tests/unit/query/test_verb_flows.py`, `tests/unit/query/test_value_origin.py`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
@@ -26,6 +31,7 @@ from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.reachability import MAX_REACHED
 from codeanatomy.query.walks.value_flow import ValueFlow, follow_flows, parameters, start_flows
+from codeanatomy.query.walks.value_origin import follow_origins, start_origins
 
 COLUMNS = (
     "symbol",
@@ -42,23 +48,41 @@ COLUMNS = (
     "symbol_id",
 )
 # In the order in which they happen at one place.
-RELATIONS = ("REACHES", "REFERS_TO", "COPIES", "PASSES_TO", "RETURNED")
-NOTES = ("values inside of containers and expressions, and values returned by calls, are not followed",)
+RELATIONS = ("REACHES", "REFERS_TO", "CALLS", "COPIES", "PASSES_TO", "RETURNED")
+NOTE = "values inside of containers and expressions, and values returned by calls, are not followed"
+RETURNS_NOTE = "values inside of containers and expressions are not followed"
+Direction = Literal["to", "from"]
 
 
-def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> VerbResult:
-    """List where the value of a variable flows, up to `depth` variables away."""
+def flows(
+    reader: Reader, symbol: Symbol, *, depth: int = 5, direction: Direction = "to", returns: bool = False
+) -> VerbResult:
+    """List where the value of a variable flows (`to`), or comes from, up to `depth` variables away."""
     if symbol.kind not in VARIABLES:
         own = parameters(reader, symbol) if symbol.kind == "FUNCTION" else {}
         hint = f"its parameters: {', '.join(own.values())}" if own else "name one, such as pkg.mod.f.x"
         raise UsageError(f"{symbol.symbol} is not a parameter or variable", hint)
-    level = start_flows(reader, symbol.ids, symbol.symbol)
+    if direction not in ("to", "from"):
+        raise UsageError(
+            f"--direction must be to or from, got {direction!r}", "use --direction to or --direction from"
+        )
+    placed, complete = trace_flows(reader, symbol, depth, direction, returns=returns)
+    cut = () if complete else (f"stopped after {MAX_REACHED:,} places: use a smaller --depth",)
+    rows = [_row(each, distance) for distance, each in placed]
+    return rows_result(COLUMNS, rows, (RETURNS_NOTE if returns else NOTE, *cut))
+
+
+def trace_flows(
+    reader: Reader, symbol: Symbol, depth: int, direction: Direction, *, returns: bool
+) -> tuple[list[tuple[int, ValueFlow]], bool]:
+    """Return the places that a value reaches or comes from with their depths, and whether these are all."""
+    start, follow = (start_flows, follow_flows) if direction == "to" else (start_origins, follow_origins)
+    level = start(reader, symbol.ids, symbol.symbol)
     known = {each.state for each in level}
     # One entry per place, at its smallest depth.
     places: dict[tuple[str, str, str, int | None], tuple[int, ValueFlow]] = {}
-    complete = True
     for distance in range(1, depth + 1):
-        reached = follow_flows(reader, level)
+        reached = follow(reader, level, returns=returns)
         for each in reached:
             places.setdefault((each.relation, each.symbol_id, each.path, each.bstart), (distance, each))
         # A variable that is reached in several ways is expanded with the highest confidence.
@@ -68,14 +92,9 @@ def flows(reader: Reader, symbol: Symbol, *, depth: int = 5) -> VerbResult:
                 new.setdefault(each.state, each)
         known |= new.keys()
         level = list(new.values())
-        if not level:
+        if not level or len(places) > MAX_REACHED:
             break
-        if len(places) > MAX_REACHED:
-            complete = False
-            break
-    cut = () if complete else (f"stopped after {MAX_REACHED:,} places: use a smaller --depth",)
-    rows = [_row(each, distance) for distance, each in sorted(places.values(), key=_order)]
-    return rows_result(COLUMNS, rows, (*NOTES, *cut))
+    return sorted(places.values(), key=_order), not level or len(places) <= MAX_REACHED
 
 
 def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int, columns: tuple[str, ...]) -> VerbResult:
@@ -112,7 +131,7 @@ def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int, columns: t
         if level
         else f"unknown whether a value flows {ends}: no path is known"
     )
-    return rows_result(columns, (), (reason, *NOTES))
+    return rows_result(columns, (), (reason, NOTE))
 
 
 def _variables(reader: Reader, symbol: Symbol) -> dict[str, str]:

@@ -1,13 +1,17 @@
 """Search the graph on behalf of several verbs.
 
+    call_values     expressions that have the value a function returns
     components      strongly connected components and shortest cycles
+    control_flow    basic blocks of a function, and the edges between them
     docstrings      docstrings of definitions
     enclosing       definitions around a place, contents of a definition
+    imports         which modules import each other, and when
     reachability    breadth-first search over edges
     test_code       which paths and names are test code
     usage           possible uses of definitions that no edge shows
     usage_facts     queries for the facts that `usage` combines
     value_flow      one step of a value from variable to variable
+    value_origin    one step of a value back to where it comes from
 
 Tests: `tests/unit/query`.
 """

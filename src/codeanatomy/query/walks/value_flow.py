@@ -6,9 +6,10 @@
 A value is followed from a definition event (DEF_EVENT) along REACHES; that of an attribute, or of a variable
 in another module, backwards along REFERS_TO, from the variable as a whole. Uses, arguments and syntax nodes
 are joined by equal spans. The definition event of a parameter at the entry of its function starts at the same
-byte as the parameter.
+byte as the parameter. With `returns` a function stands for the value that it returns, which is used at its
+calls (`call_values`). `value_origin` has the opposite direction.
 
-Tests: `tests/unit/query/test_verb_flows.py`.
+Tests: `tests/unit/query/test_verb_flows.py`, `tests/unit/query/test_value_origin.py`.
 """
 
 from __future__ import annotations
@@ -21,22 +22,16 @@ from msgspec import Struct
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, edges, nodes
+from codeanatomy.query.walks.call_values import SPAN_COLUMNS, returned_values
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
 from codeanatomy.query.walks.reachability import edges_at
 
-NUMBER = Column("n", "bigint", "Number of the use.", nullable=False)
-PLACE_COLUMNS = (
-    NUMBER,
-    Column("file_id", "string", "File."),
-    Column("bstart", "bigint", "First byte."),
-    Column("bend", "bigint", "Byte after the last."),
-)
 # Statements and expressions that assign their whole value to their targets.
 ASSIGNING = ("Assign", "AnnAssign", "NamedExpr")
 
 
 class ValueFlow(Struct, frozen=True):
-    """A place that a value flows to, and the variable that holds it there."""
+    """A place that a value flows to or comes from, and the variable that holds it there."""
 
     relation: str
     symbol: str
@@ -46,7 +41,7 @@ class ValueFlow(Struct, frozen=True):
     line: int | None
     bstart: int | None
     inside: str | None
-    # The variable it comes from.
+    # The variable one step nearer to the start.
     via: str
     # Lowest confidence of the steps.
     confidence: float
@@ -56,9 +51,13 @@ class ValueFlow(Struct, frozen=True):
     state: str | None
     # `state` of the previous step.
     source: str
+    # Byte after the span of the place.
+    bend: int | None = None
+    # The edge behind the relation; None for COPIES and RETURNED, which follow from the syntax.
+    edge_id: str | None = None
 
 
-class _VariableUse(Struct, frozen=True):
+class VariableUse(Struct, frozen=True):
     """A use of a variable, with its span."""
 
     flow: ValueFlow
@@ -71,6 +70,7 @@ class _VariableUse(Struct, frozen=True):
     line: int | None
     confidence: float
     method: str | None
+    edge_id: str | None
 
 
 def start_flows(reader: Reader, ids: Collection[str], name: str) -> list[ValueFlow]:
@@ -87,11 +87,11 @@ def start_flows(reader: Reader, ids: Collection[str], name: str) -> list[ValueFl
     else:
         bindings = tuple(ids)
         query = Query(
-            "SELECT b.node_id, e.src_node_id, b.repo_id FROM b LEFT JOIN"
+            "SELECT b.node_id, v.event, b.repo_id FROM b LEFT JOIN"
             " (SELECT r.src_node_id AS other, r.dst_node_id AS own FROM r UNION ALL"
             " SELECT node_id, node_id FROM b) o ON o.own = b.node_id"
-            " LEFT JOIN e ON e.dst_node_id = o.other AND left(e.src_node_id, 6) = 'event:'"
-            " LEFT JOIN d ON d.node_id = e.src_node_id WHERE e.src_node_id IS NULL OR d.node_id IS NOT NULL",
+            " LEFT JOIN (SELECT e.dst_node_id AS other, d.node_id AS event FROM e JOIN d"
+            " ON d.node_id = e.src_node_id) v ON v.other = o.other",
             {
                 "b": nodes(("BINDING",), node_id=bindings),
                 "r": edges(("BINDING_RESOLVES_TO",), dst_node_id=bindings),
@@ -121,14 +121,15 @@ def parameters(reader: Reader, symbol: Symbol) -> dict[str, str]:
     return dict(reader.rows(query))
 
 
-def follow_flows(reader: Reader, level: Sequence[ValueFlow]) -> list[ValueFlow]:
+def follow_flows(reader: Reader, level: Sequence[ValueFlow], *, returns: bool = False) -> list[ValueFlow]:
     """Return where the values of a level are used, and which variables receive them there."""
-    uses = _deduplicate([*_reached_uses(reader, level), *_referring_uses(reader, level)])
+    called = _calling_uses(reader, level) if returns else []
+    uses = _deduplicate([*_reached_uses(reader, level), *_referring_uses(reader, level), *called])
     if not uses:
         return []
-    around = _enclosing(reader, uses)
+    around = enclosing(reader, uses)
     used = [
-        _flow(
+        place_flow(
             use,
             use.relation,
             use.flow.symbol,
@@ -137,23 +138,24 @@ def follow_flows(reader: Reader, level: Sequence[ValueFlow]) -> list[ValueFlow]:
             None,
             around[at],
             use.method,
+            edge_id=use.edge_id,
         )
         for at, use in enumerate(uses)
     ]
-    return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around)]
+    return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around, returns)]
 
 
-def _reached_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_VariableUse]:
+def _reached_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
     states = {each.state: each for each in level if each.state and each.state.startswith("event:")}
     query = Query(
         "SELECT e.src_node_id, e.repo_id, e.owner_file_id, e.path, e.bstart, e.bend, e.line, e.confidence,"
-        " coalesce(e.resolution_method, e.rule_name) FROM e WHERE e.bstart IS NOT NULL",
+        " coalesce(e.resolution_method, e.rule_name), e.edge_id FROM e WHERE e.bstart IS NOT NULL",
         {"e": edges_at(tuple(states), ("REACHES",), "src")},
     )
     return [_use("REACHES", states[row[0]], row) for row in reader.rows(query)] if states else []
 
 
-def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_VariableUse]:
+def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
     """Return uses that refer to the variable as a whole: attributes, and variables of other modules."""
     variables = {each.symbol_id: each for each in reversed(level) if each.symbol_id.startswith("binding:")}
     if not variables:
@@ -163,7 +165,7 @@ def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_Variabl
     # The span of an attribute use is that of its syntax node: `cart.prices`, not `prices`.
     query = Query(
         "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
-        " e.line, e.confidence, e.resolution_method FROM e JOIN n ON n.node_id = e.src_node_id"
+        " e.line, e.confidence, e.resolution_method, e.edge_id FROM e JOIN n ON n.node_id = e.src_node_id"
         " LEFT JOIN s ON s.src_node_id = e.src_node_id LEFT JOIN a ON a.dst_node_id = s.dst_node_id",
         {
             "e": named,
@@ -175,67 +177,89 @@ def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[_Variabl
     return [_use("REFERS_TO", variables[row[0]], row) for row in reader.rows(query)] if paths else []
 
 
-def _use(relation: str, flow: ValueFlow, row: Row) -> _VariableUse:
-    _, repo_id, file_id, path, bstart, bend, line, confidence, method = row
+def _calling_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
+    """Return the calls of functions, whose value is the one that the function returns."""
+    functions = {each.state: each for each in level if each.state and each.state.startswith("function:")}
+    return [
+        _use("CALLS", functions[row[0]], row)
+        for row in returned_values(reader, function_ids=tuple(functions))
+    ]
+
+
+def _use(relation: str, flow: ValueFlow, row: Row) -> VariableUse:
+    _, repo_id, file_id, path, bstart, bend, line, confidence, method, edge_id = row
     lowest = min(confidence, flow.confidence)
-    return _VariableUse(flow, relation, repo_id, file_id, path, bstart, bend, line, lowest, method)
+    return VariableUse(flow, relation, repo_id, file_id, path, bstart, bend, line, lowest, method, edge_id)
 
 
-def _deduplicate(uses: Sequence[_VariableUse]) -> list[_VariableUse]:
+def _deduplicate(uses: Sequence[VariableUse]) -> list[VariableUse]:
     """Keep one use per variable and span: that of the highest confidence, ties broken by a fixed order."""
-    kept: dict[tuple[str, str, int, int], _VariableUse] = {}
+    kept: dict[tuple[str, str, int, int], VariableUse] = {}
     for use in sorted(uses, key=_use_order):
         kept.setdefault((use.flow.symbol_id, use.file_id, use.bstart, use.bend), use)
     return list(kept.values())
 
 
-def _use_order(use: _VariableUse) -> tuple[str | int | float, ...]:
+def _use_order(use: VariableUse) -> tuple[str | int | float, ...]:
     flow = use.flow
     place = (use.file_id, use.bstart, -use.confidence, flow.source, use.bend)
     return (*place, flow.state or "", flow.symbol_id, use.relation, use.method or "")
 
 
-def _enclosing(reader: Reader, uses: Sequence[_VariableUse]) -> dict[int, Row]:
+def enclosing(reader: Reader, uses: Sequence[VariableUse]) -> dict[int, Row]:
     """Return the name, kind and id of the innermost definition around each use."""
     query = Query(
         "SELECT u.n, d.qualname, d.node_kind, d.node_id"
         f" FROM ({innermost_sql('h', 'n', file='file_id')}) AS u JOIN d ON d.node_id = u.inner_id",
-        {"h": _places(uses), "d": nodes(ENCLOSING_KINDS, path=_paths(uses))},
+        {"h": places(uses), "d": nodes(ENCLOSING_KINDS, path=paths_of(uses))},
     )
     return {number: tuple(rest) for number, *rest in reader.rows(query)}
 
 
-def _passed(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
+def _passed(reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
     """Return flows into parameters, from uses that are a whole argument."""
     query = Query(
         "SELECT h.n, p.qualname, p.node_id AS variable, d.node_id AS state, e.confidence,"
-        " e.resolution_method FROM h"
+        " e.resolution_method, e.edge_id FROM h"
         " JOIN e ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend"
         " JOIN p ON p.node_id = e.dst_node_id"
         " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
         {
-            "h": _places(uses),
-            "e": edges(("PASSES_TO",), path=_paths(uses)),
+            "h": places(uses),
+            "e": edges(("PASSES_TO",), path=paths_of(uses)),
             "p": nodes(("PARAMETER",)),
             "d": nodes(("DEF_EVENT",)),
         },
         order=("n", "qualname", "variable", "state"),
     )
     return [
-        _flow(uses[number], "PASSES_TO", name, "PARAMETER", node, state, around[number], method, confidence)
-        for number, name, node, state, confidence, method in reader.rows(query)
+        place_flow(
+            uses[number],
+            "PASSES_TO",
+            name,
+            "PARAMETER",
+            node,
+            state,
+            around[number],
+            method,
+            confidence,
+            edge_id,
+        )
+        for number, name, node, state, confidence, method, edge_id in reader.rows(query)
     ]
 
 
-def _copied(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
+def _copied(
+    reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row], returns: bool
+) -> list[ValueFlow]:
     """Return flows into assigned variables and out of functions that return the use, by the syntax tree."""
-    paths = _paths(uses)
+    paths = paths_of(uses)
     query = Query(
         "SELECT h.n, k.subkind, t.dst_node_id, t.owner_file_id, t.bstart, t.bend FROM h"
         " JOIN v ON v.owner_file_id = h.file_id AND v.bstart = h.bstart AND v.bend = h.bend"
         " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id",
         {
-            "h": _places(uses),
+            "h": places(uses),
             "v": edges(("AST_PARENT_OF",), role=("value",), path=paths),
             "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
             "t": edges(("AST_PARENT_OF",), role=("target", "targets"), path=paths),
@@ -247,8 +271,9 @@ def _copied(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]
     for number, kind, *target in reader.rows(query):
         if kind == "Return":
             name, node_kind, node = around[number]
+            state = node if returns else None
             returned.append(
-                _flow(uses[number], "RETURNED", name, node_kind, node, None, around[number], "return")
+                place_flow(uses[number], "RETURNED", name, node_kind, node, state, around[number], "return")
             )
         elif target[0] is not None:
             targets.append((number, *target))
@@ -256,14 +281,14 @@ def _copied(reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row]
 
 
 def _assigned(
-    reader: Reader, uses: Sequence[_VariableUse], around: dict[int, Row], targets: Sequence[Row]
+    reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row], targets: Sequence[Row]
 ) -> list[ValueFlow]:
     """Return flows into the variables of assignment targets.
 
     A name is found by the definition event at its span, an attribute by its DEFINES_BINDING edge.
     """
-    paths = _paths(uses)
-    columns = (NUMBER, Column("node_id", "string", "Syntax node of the target."), *PLACE_COLUMNS[1:])
+    paths = paths_of(uses)
+    columns = (SPAN_COLUMNS[0], Column("node_id", "string", "Syntax node of the target."), *SPAN_COLUMNS[1:])
     query = Query(
         "SELECT h.n, b.qualname, b.node_id, d.node_id AS state, CAST(1 AS DOUBLE) AS confidence FROM h"
         " JOIN d ON d.file_id = h.file_id AND d.bstart = h.bstart AND d.bend = h.bend"
@@ -282,13 +307,15 @@ def _assigned(
         order=("n", "qualname", "state"),
     )
     return [
-        _flow(uses[number], "COPIES", name, "BINDING", node, state, around[number], "assignment", confidence)
+        place_flow(
+            uses[number], "COPIES", name, "BINDING", node, state, around[number], "assignment", confidence
+        )
         for number, name, node, state, confidence in reader.rows(query)
     ]
 
 
-def _flow(
-    use: _VariableUse,
+def place_flow(
+    use: VariableUse,
     relation: str,
     symbol: str,
     kind: str,
@@ -297,7 +324,9 @@ def _flow(
     around: Row,
     method: str | None,
     confidence: float = 1.0,
+    edge_id: str | None = None,
 ) -> ValueFlow:
+    """Return the flow of a value at a use."""
     return ValueFlow(
         relation,
         symbol,
@@ -313,13 +342,17 @@ def _flow(
         use.repo_id,
         state,
         use.flow.state or "",
+        use.bend,
+        edge_id,
     )
 
 
-def _places(uses: Sequence[_VariableUse]) -> InlineRows:
+def places(uses: Sequence[VariableUse]) -> InlineRows:
+    """Return the spans of uses as a relation, numbered from 0."""
     rows: list[tuple[Any, ...]] = [(at, use.file_id, use.bstart, use.bend) for at, use in enumerate(uses)]
-    return InlineRows(PLACE_COLUMNS, rows)
+    return InlineRows(SPAN_COLUMNS, rows)
 
 
-def _paths(uses: Sequence[_VariableUse]) -> tuple[str, ...]:
+def paths_of(uses: Sequence[VariableUse]) -> tuple[str, ...]:
+    """Return the files of uses."""
     return tuple(sorted({use.path for use in uses}))
