@@ -5,6 +5,7 @@
     control_flow    basic blocks of a function, and the edges between them
     docstrings      docstrings of definitions
     enclosing       definitions around a place, contents of a definition
+    identifiers     names in a file and what they refer to
     imports         which modules import each other, and when
     reachability    breadth-first search over edges
     test_code       which paths and names are test code
