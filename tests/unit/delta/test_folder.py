@@ -12,7 +12,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from codeanatomy.delta.log import remote_folder
-from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of
+from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of, forget_listings
 from codeanatomy.delta.log.remote_folder import RemoteFolder, shared_listing
 from codeanatomy.errors import StorageFailure
 
@@ -234,6 +234,13 @@ def test_entries_of_others_and_of_a_new_table_are_seen(counted: CountedStore) ->
     assert [file.name for file in folder.known_files(LOG)] == ["0.json"]
     assert [file.name for file in folder.list_files(LOG)] == ["0.json", "1.json"]
     assert not folder.create(f"{LOG}/1.json", b"mine")
+    # A lake that is opened again may be another one.
+    other.delete([f"{LOG}/0.json", f"{LOG}/1.json"])
+    other.put(path, b"new table")
+    assert len(folder.known_files(LOG)) == 2
+    forget_listings()
+    assert [file.name for file in folder.known_files(LOG)] == ["0.json"]
+    assert folder.read(path) == b"new table"
 
 
 def test_a_damaged_copy_of_an_entry_is_fetched_again(counted: CountedStore, tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ class Folder(Protocol):
         """List the files in a folder below, not those in its own folders; none if it does not exist."""
 
     def known_files(self, below: str) -> list[StoredFile]:
-        """List files as `list_files` does, or return what it listed last: newer files may be missing."""
+        """List files as `list_files` does, or return what it listed last: newer files may be missing.
+
+        Listings before the last `forget_listings` are not used.
+        """
 
     def list_tree(self) -> Iterator[StoredFile]:
         """List all files of the folder and of the folders below; no links."""
@@ -114,6 +117,17 @@ NO_FILES = NewFiles("")
 def folder_of(location: str) -> Folder:
     """Return the folder of a table, given its path or URI."""
     return LocalFolder(path_of(location)) if is_local(location) else _remote_folder(location)
+
+
+class Opened:
+    """How often a lake was opened in this process; what was listed before is not known any more."""
+
+    count = 0
+
+
+def forget_listings() -> None:
+    """Let `known_files` list again: a lake is opened, which may have been deleted and built anew."""
+    Opened.count += 1
 
 
 @contextmanager

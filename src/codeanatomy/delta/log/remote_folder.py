@@ -39,7 +39,7 @@ from uuid import uuid4
 from msgspec import structs
 from obstore.exceptions import AlreadyExistsError
 
-from codeanatomy.delta.log.folder import StoredFile
+from codeanatomy.delta.log.folder import Opened, StoredFile
 from codeanatomy.delta.object_store import ENDPOINT, object_store, storage_errors
 from codeanatomy.delta.store_policy import policy_for
 from codeanatomy.errors import StorageFailure
@@ -129,8 +129,8 @@ class RemoteFolder:
         self._unmeasured = MEASURED_BYTES
         # By path, as listed or written last.
         self._known: dict[str, StoredFile] = {}
-        # The last listing by folder.
-        self._listed: dict[str, list[StoredFile]] = {}
+        # By folder: the last listing, and when it was made (`Opened.count`).
+        self._listed: dict[str, tuple[int, list[StoredFile]]] = {}
 
     @property
     def _store(self) -> ObjectStore:
@@ -138,7 +138,7 @@ class RemoteFolder:
 
     def list_files(self, below: str) -> list[StoredFile]:
         """List objects with a common prefix, up to the next slash."""
-        prefix = f"{below}/"
+        prefix, opened = f"{below}/", Opened.count
         files = self._shared()
         if files is None:
             with storage_errors(self.location):
@@ -147,12 +147,13 @@ class RemoteFolder:
             files = [file for file in files if file.name.startswith(prefix)]
         self._known |= {file.name: file for file in files}
         listed = [_renamed(file, name) for file in files if "/" not in (name := file.name[len(prefix) :])]
-        self._listed[below] = listed
+        self._listed[below] = opened, listed
         return listed
 
     def known_files(self, below: str) -> list[StoredFile]:
         """Return the last listing of this process."""
-        return self._listed[below] if below in self._listed else self.list_files(below)
+        opened, files = self._listed.get(below, (-1, []))
+        return files if opened == Opened.count else self.list_files(below)
 
     def list_tree(self) -> Iterator[StoredFile]:
         """List all objects below the folder."""
