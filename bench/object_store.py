@@ -1,16 +1,17 @@
-"""Measure a lake in a local folder, at a `file:` URI and on an S3 server: build, refresh, and a question.
+"""Measure a lake in a local folder, at a `file:` URI and on an S3 server: builds, a question and a restore.
 
     PYTHONPATH=tests python bench/object_store.py PATH/OF/A/PACKAGE SYMBOL      # callers of the symbol
     ... --engine spark                                                          # builds with Spark (local[2])
 
 The server is MinIO (`make minio`), behind a proxy of this process that counts requests; it also adds some
-milliseconds to each. `cold` is with an empty cache of files, `warm` the same question again. All are whole
-processes of the command line.
+milliseconds to each. `unchanged` is a build without an edit, `cold` a question with an empty cache of files,
+`warm` the same again, `restore` that of the first run. All are whole processes of the command line.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -27,7 +28,7 @@ from codeanatomy.spark.jars import cache_folder
 from support.flaky_proxy import Proxy, flaky_proxy
 from support.minio import Minio, option_flags, running_minio
 
-STEPS = ("build", "refresh", "cold", "warm")
+STEPS = ("build", "refresh", "unchanged", "cold", "warm", "restore")
 EDIT = "\n\ndef added_by_the_benchmark(value):\n    return value.encode()\n"
 
 
@@ -45,14 +46,18 @@ class Runner:
 
     def run(self, *arguments: str) -> tuple[float, Counter[str]]:
         """Run a command; return its seconds, and its requests by method."""
-        before = len(self.proxy.requests)
+        before, began = len(self.proxy.requests), time.monotonic()
+        self.output(*arguments)
+        return time.monotonic() - began, Counter(each.method for each in self.proxy.requests[before:])
+
+    def output(self, *arguments: str) -> str:
+        """Run a command; return what it prints."""
         command = [sys.executable, "-m", "codeanatomy", *self.flags, *arguments, "--lake", self.lake]
         env = {**os.environ, "CODEANATOMY_CACHE": str(self.cache)}
-        began = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
         if done.returncode:
             sys.exit(done.stderr)
-        return time.monotonic() - began, Counter(each.method for each in self.proxy.requests[before:])
+        return done.stdout
 
     def forget(self) -> None:
         """Empty the cache of fetched files."""
@@ -67,10 +72,13 @@ def measure(runner: Runner, source: Path, symbol: str, engine: str) -> dict[str,
     before = edited.read_text()
     edited.write_text(before + EDIT)
     figures["refresh"] = runner.run(*build)
+    figures["unchanged"] = runner.run(*build)
     runner.forget()
     figures["cold"] = runner.run("callers", symbol)
     figures["warm"] = runner.run("callers", symbol)
     edited.write_text(before)
+    first = json.loads(runner.output("runs", "--format", "json"))["rows"][-1]["run_id"]
+    figures["restore"] = runner.run("restore", "--run", first)
     return figures
 
 
