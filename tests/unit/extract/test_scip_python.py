@@ -163,6 +163,7 @@ def test_it_runs_nothing_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     assert (frames.dialect.package, frames.dialect.package_version) == ("scip-python python traps ", "0")
 
 
+@pytest.mark.system
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path, traps: tuple[Path, IndexScan]) -> None:
     again = put(tmp_path / "somewhere" / "else", SOURCES)
     assert scip_tool.run(again, tmp_path / "index.scip", "traps") == IndexResult("indexed")
@@ -277,6 +278,7 @@ def test_a_file_on_which_it_fails_is_left_out(impostor: Impostor) -> None:
     assert ["b.py" in run[3] for run in impostor.runs()] == [True, True, False]
 
 
+@pytest.mark.system
 def test_the_real_indexer_goes_on_without_it(impostor: Impostor) -> None:
     put(impostor.tree, {"a.py": b"import b\nb.f()\n", "b.py": b"def f(): pass\n"})
     real = str(scip_tool.installed())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.sources.detect import list_source
 from support.edits import write_tree
+from support.marks import quick
 
 TREE = {
     "a.py": b"from b import g\n\n\ndef f(x: int) -> int:\n    return g(x)\n",
@@ -143,8 +145,7 @@ PROBLEMS: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("rule", ["file_rows", "compile_file"])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(("problem", "rule"), quick(product(PROBLEMS, ["file_rows", "compile_file"]), 1, 2))
 def test_a_file_that_kills_the_process_keeps_its_evidence(
     problem: str, rule: str, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

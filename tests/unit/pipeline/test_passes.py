@@ -129,6 +129,7 @@ def test_a_build_resumes_what_a_dead_one_has_done(
     assert refreshed(lake, lakes.sources, **lakes.options).status == "unchanged"
 
 
+@pytest.mark.system
 def test_steps_of_two_dead_runs_are_resumed(
     lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -446,13 +446,8 @@ CASES = {
 }
 
 
-# One of each family; all of them are in `make test-system`.
-QUICK = frozenset(
-    {
-        "the body of a function, with others below",
-        "a module is deleted",
-    }
-)
+# All of them are in `make test-system`.
+QUICK = frozenset({"a module is deleted"})
 
 
 def test_quick_cases_are_cases() -> None:
@@ -622,6 +617,7 @@ def test_nothing_is_written_where_nothing_changed(how: str, edited: Edited) -> N
     assert plan(order(edited.lake, edited.sources), Progress(io.StringIO()), impact=True).nothing_to_do
 
 
+@pytest.mark.system
 def test_after_a_refresh_there_is_nothing_to_do(edited: Edited, longer: Path) -> None:
     before = edited.versions()
     report = edited.refreshed(LONGER)
@@ -1012,6 +1008,7 @@ def test_dead_runs_over_dead_runs_and_another_edit(edited: Edited, monkeypatch: 
     edited.expect_clean()
 
 
+@pytest.mark.system
 def test_a_file_of_a_dead_run_keeps_its_diagnostics(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
     """The feed lists it: the dead run has changed its rows, and its roll back, too."""
     before = MIXED["broken.py"]
