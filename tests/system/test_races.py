@@ -30,8 +30,8 @@ from support.published_rows import counted, current
 pytestmark = pytest.mark.system
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "200"))
-# Rounds on one lake: a test must end within 15 minutes.
-LAKE_ROUNDS = 20
+# Rounds on one lake: a test must end within 15 minutes, also on a busy machine.
+LAKE_ROUNDS = 10
 NAMES = ("left", "right")
 USER = "from work import f\n\n\nclass Shop:\n    def sell(self):\n        return f(1)\n"
 

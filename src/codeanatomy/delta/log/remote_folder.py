@@ -260,16 +260,16 @@ class RemoteFolder:
             self._forget(path)
             for copy in (self._cache / path, Path(self.new_files, path)):
                 copy.unlink(missing_ok=True)
-        while waiting:
-            with storage_errors(self.location):
-                try:
-                    self._store.delete(waiting)
-                except FileNotFoundError:
-                    # Only some stores report it, and may not have deleted the others.
-                    gone = set(self.missing(waiting))
-                    waiting = [path for path in waiting if path not in gone]
-                else:
-                    return
+        if not waiting:
+            return
+        with storage_errors(self.location):
+            try:
+                self._store.delete(waiting)
+            except FileNotFoundError:
+                # Only some stores report it, and may not have deleted the others.
+                for path in waiting:
+                    with suppress(FileNotFoundError):
+                        self._store.delete(path)
 
     def local_path(self, path: str, tag: str = "") -> str:
         """Return the path of the cached copy, which is fetched if it is missing."""
