@@ -5,9 +5,15 @@
         cluster.executors()               # process ids of the executors' JVMs
         cluster.kill_executor()           # the worker starts another
 
+    with running_deployment(tmp_path) as deployment:    # with MinIO as the store, and a packed environment
+        run_process(*deployment.flags, "build", ..., "--engine", "spark")
+
 Each of the two workers runs as a user of its own and in a mount namespace of its own: /tmp and the folders of
 the checkout, of its Python environment and of the cache are empty there, and they have their own home,
 working and temporary folders. Spark is a copy of PySpark's folder. Tests are skipped where that is forbidden.
+
+A deployment works with a copy of the code: executors with other code than the driver are refused, and someone
+may edit the checkout while tests run.
 """
 
 from __future__ import annotations
@@ -28,17 +34,24 @@ from pathlib import Path
 
 import pytest
 
-from codeanatomy.spark.jars import cache_folder, pyspark_folder
+from codeanatomy.spark.jars import cache_folder, has_connector, pyspark_folder
 from codeanatomy.spark.java import find_java
+from support.commands import run_process
 from support.folders import ROOT
+from support.minio import Minio, running_minio
 
 DEPLOY = "org.apache.spark.deploy"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 START_SECONDS, STOP_SECONDS = 180, 30
+BUCKETS = ("lakes", "sources")
 # Users of every system, of which neither owns a file.
 USERS = ("nobody", "daemon")
 # Executors of one address would read each other's files of a shuffle directly.
 HOSTS = ("127.0.0.1", "127.0.0.2")
+# The folder of an executor has 1.4 GB of jars and environment, which Spark keeps for a week by default.
+CLEANUP = " ".join(
+    f"-Dspark.worker.cleanup.{name}" for name in ("enabled=true", "interval=20", "appDataTtl=1")
+)
 # Not below /tmp, which is hidden.
 SHARED_PARENT = "/var/tmp"
 ENTER = """
@@ -57,8 +70,12 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """Return the process ids of the executors of this cluster, the oldest first."""
-        numbers = [number for number, command in self.members() if EXECUTOR in command]
-        return sorted(numbers, key=lambda number: Path(f"/proc/{number}").stat().st_ctime_ns)
+        started: dict[int, int] = {}
+        for number, command in self.members():
+            if EXECUTOR in command:
+                with suppress(OSError):
+                    started[number] = Path(f"/proc/{number}").stat().st_ctime_ns
+        return sorted(started, key=started.__getitem__)
 
     def members(self) -> Iterator[tuple[int, str]]:
         """Yield the living processes that were started by the cluster, with their command lines."""
@@ -75,9 +92,51 @@ class Cluster:
 
         The oldest one is at work; a new one may still be fetching the environment.
         """
-        number = self.executors()[0]
-        os.kill(number, signal.SIGKILL)
-        return number
+        end = time.monotonic() + START_SECONDS
+        while not (executors := self.executors()):
+            assert time.monotonic() < end, "the cluster has started no executor"
+            time.sleep(0.1)
+        os.kill(executors[0], signal.SIGKILL)
+        return executors[0]
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A cluster, a store, and the environment for executors."""
+
+    cluster: Cluster
+    minio: Minio
+    environment: Path
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Flags of a command that uses the cluster."""
+        return (*self.bare_flags, "--set", f"runtime.environment={self.environment}")
+
+    @property
+    def bare_flags(self) -> tuple[str, ...]:
+        """The same without an environment."""
+        settings = {"runtime.master": self.cluster.url, "runtime.executor_memory": "1g"}
+        return (*self.minio.flags, *(part for pair in settings.items() for part in ("--set", "=".join(pair))))
+
+
+@contextmanager
+def running_deployment(folder: Path) -> Iterator[Deployment]:
+    """Start a cluster and MinIO, and pack an environment; let this process and its commands use them."""
+    if not has_connector(cache_folder() / "jars", "s3"):
+        pytest.skip("Spark needs the jars for S3: codeanatomy setup --with s3")
+    code, environment = folder / "code", folder / "env.tar.gz"
+    shutil.copytree(ROOT / "src" / "codeanatomy", code / "codeanatomy")
+    with (
+        running_cluster() as cluster,
+        running_minio(folder / "minio", BUCKETS) as minio,
+        pytest.MonkeyPatch.context() as monkeypatch,
+    ):
+        minio.open_here(monkeypatch)
+        monkeypatch.setenv("PYTHONPATH", str(code))
+        packed = run_process("environment", "--output", str(environment))
+        assert packed.returncode == 0, packed.stderr
+        yield Deployment(cluster, minio, environment)
 
 
 def hidden_folders() -> list[Path]:
@@ -111,11 +170,11 @@ def running_cluster(cores: int = 1, memory: str = "2g") -> Iterator[Cluster]:
             _wait_for(log, "(Successfully registered)")
         yield cluster
     finally:
+        # A worker that ends by itself waits for its executors, for half a minute; nothing of them is kept.
         for process in reversed(cluster.processes):
-            process.terminate()
+            process.kill()
         for process in cluster.processes:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_SECONDS)
+            process.wait(STOP_SECONDS)
         for number, _ in list(cluster.members()):
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
@@ -157,6 +216,7 @@ def _start(cluster: Cluster, name: str, user: str, *arguments: str) -> Path:
         "SPARK_HOME": str(cluster.folder / "spark"),
         "SPARK_WORKER_DIR": str(own / "work"),
         "SPARK_LOCAL_DIRS": str(own / "local"),
+        "SPARK_WORKER_OPTS": CLEANUP,
         "CLUSTER_FOLDER": str(cluster.folder),
     }
     hidden = " ".join(f"'{each}'" for each in hidden_folders())

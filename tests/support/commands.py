@@ -1,8 +1,9 @@
-"""Run commands in this process, as `main` does, and return exit code, stdout and stderr."""
+"""Run commands in this process, as `main` does, or as processes, and return what they print."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,16 @@ import pytest
 from codeanatomy.cli import main as cli
 
 RunCommand: TypeAlias = Callable[..., tuple[int, str, str]]
+# No command of a test takes longer.
+PROCESS_SECONDS = 900
+
+
+def run_process(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command as a process of its own: it may start a JVM."""
+    command = [sys.executable, "-m", "codeanatomy", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, check=False, timeout=PROCESS_SECONDS
+    )
 
 
 def command_runner(

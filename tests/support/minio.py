@@ -4,6 +4,8 @@
         server.storage_options                    # Hadoop options, as `runtime.storage_options` takes them
         server.flags                              # the same as `--set` flags of the command line
         server.limited_options("s3:GetObject")    # the same with credentials that permit only this
+        server.open_here(monkeypatch)             # this process may use its buckets, and no others
+        upload(folder, "s3a://lakes/sources")
 
 `go install` checks the module's hash. The data of the server lies in the test's folder; a folder in it is a
 bucket. Tests are skipped where neither the server nor Go is there.
@@ -32,6 +34,9 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from codeanatomy.delta import store_policy
+from codeanatomy.delta.object_store import object_store
+from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.spark.jars import cache_folder, lock
 
 MODULE = "github.com/minio/minio"
@@ -53,6 +58,7 @@ class Minio:
     access_key: str
     secret_key: str
     log: Path
+    buckets: tuple[str, ...]
 
     @property
     def endpoint(self) -> str:
@@ -72,6 +78,12 @@ class Minio:
     @property
     def flags(self) -> tuple[str, ...]:
         return option_flags(self.storage_options)
+
+    def open_here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let this process use the buckets of this server, and forget all other stores."""
+        forget_stores(monkeypatch)
+        for bucket in self.buckets:
+            register_policy(f"s3a://{bucket}", StorePolicy(self.storage_options))
 
     def limited_options(self, *actions: str) -> dict[str, str]:
         """Options with temporary credentials that permit only these actions, on all buckets."""
@@ -132,6 +144,22 @@ def option_flags(options: dict[str, str]) -> tuple[str, ...]:
     return tuple(part for setting in settings for part in ("--set", setting))
 
 
+def forget_stores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process use no store: neither those of other tests nor those of the environment."""
+    monkeypatch.setattr(store_policy, "_POLICIES", {})
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+
+
+def upload(folder: Path, uri: str) -> str:
+    """Copy the files below a folder to a place on a store; return the place."""
+    store = object_store(uri)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            store.put(path.relative_to(folder).as_posix(), path)
+    return uri
+
+
 @cache
 def installed(*, build: bool = True) -> Path:
     """Return the server's command; build it the first time, which takes minutes, or skip the test."""
@@ -163,12 +191,12 @@ def installed(*, build: bool = True) -> Path:
 def running_minio(folder: Path, buckets: Iterable[str], *, build: bool = True) -> Iterator[Minio]:
     """Start a server with empty buckets, whose data lies below the folder; stop it at the end."""
     command = installed(build=build)
-    for bucket in buckets:
+    names = tuple(buckets)
+    for bucket in names:
         (folder / "data" / bucket).mkdir(parents=True)
     for attempt in range(ATTEMPTS):
-        server = Minio(
-            _free_port(), "test-user", "test-password-never-shown", folder / f"minio-{attempt}.log"
-        )
+        log_file = folder / f"minio-{attempt}.log"
+        server = Minio(_free_port(), "test-user", "test-password-never-shown", log_file, names)
         with server.log.open("wb") as log:
             process = subprocess.Popen(
                 [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -16,13 +15,12 @@ import pyarrow as pa
 import pytest
 from obstore.exceptions import AlreadyExistsError
 
-from codeanatomy.delta import store_policy
 from codeanatomy.delta.object_store import object_store, storage_errors
-from codeanatomy.delta.store_policy import StorePolicy, deltalake_options, register_policy
+from codeanatomy.delta.store_policy import StorePolicy, store_options, register_policy
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.store_checks import StoreCheck
 from codeanatomy.spark.jars import CONNECTORS, cache_folder, has_connector
-from support.minio import Minio, option_flags, running_minio
+from support.minio import Minio, forget_stores, option_flags, running_minio
 
 WRITERS, ROUNDS = 8, 25
 
@@ -35,9 +33,7 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_policy, "_POLICIES", {})
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
+    forget_stores(monkeypatch)
 
 
 def doctor(options: dict[str, str], lake: str) -> tuple[int, dict[str, StoreCheck]]:
@@ -81,7 +77,7 @@ def test_objects_are_created_once_by_many_writers(minio: Minio) -> None:
 def test_deltalake_commits_with_conditional_puts(minio: Minio) -> None:
     uri = "s3a://lakes/deltalake"
     register_policy(uri, StorePolicy(minio.storage_options))
-    options = deltalake_options(uri)
+    options = store_options(uri)
     assert options is not None
     assert options["aws_conditional_put"] == "etag"
     rows = pa.table({"n": [1]})
@@ -218,5 +214,5 @@ def test_spark_writes_with_the_connector(minio: Minio, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
     register_policy(uri, StorePolicy(minio.storage_options))
-    table = deltalake.DeltaTable(uri, storage_options=deltalake_options(uri))
+    table = deltalake.DeltaTable(uri, storage_options=store_options(uri))
     assert table.to_pyarrow_table().num_rows == 10

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from codeanatomy.delta import store_policy
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.spark.jars import cache_folder, has_connector
+from support.commands import run_process
 from support.folders import CASES
-from support.minio import Minio, option_flags, running_minio
+from support.minio import Minio, forget_stores, option_flags, running_minio
 from support.published_rows import current
 
 REPOSITORIES = ("shop", "depot")
@@ -41,15 +39,11 @@ def sources(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_policy, "_POLICIES", {})
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
+    forget_stores(monkeypatch)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a process: it may start a JVM."""
-    command = [sys.executable, "-m", "codeanatomy", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=600)
+    return run_process(*arguments, cwd=folder)
 
 
 def built(folder: Path, lake: str, *flags: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +13,12 @@ import pyarrow.fs
 import pytest
 
 from codeanatomy.config import CACHE_VARIABLE
-from codeanatomy.delta import store_policy
 from codeanatomy.delta.object_store import object_store
-from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.compare import compare_lakes
+from support.commands import run_process
 from support.folders import CASES
-from support.minio import REGION, Minio, option_flags, running_minio
+from support.minio import REGION, Minio, option_flags, running_minio, upload
 
 BUCKET = "s3a://sources"
 # Files that are no sources, ignored, in folders of tools, or of another encoding.
@@ -51,12 +48,7 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Minio]:
 
 @pytest.fixture(autouse=True)
 def opened(minio: Minio, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process use the server."""
-    monkeypatch.setattr(store_policy, "_POLICIES", {})
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for uri in (BUCKET, "s3a://lakes"):
-        register_policy(uri, StorePolicy(minio.storage_options))
+    minio.open_here(monkeypatch)
 
 
 @pytest.fixture
@@ -69,14 +61,6 @@ def folder(tmp_path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     return root
-
-
-def upload(folder: Path, uri: str) -> str:
-    store = object_store(uri)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            store.put(path.relative_to(folder).as_posix(), path)
-    return uri
 
 
 def upload_archive(folder: Path, archive: Path, uri: str) -> str:
@@ -98,8 +82,7 @@ def raw_files(minio: Minio) -> pyarrow.fs.S3FileSystem:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "codeanatomy", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, timeout=600)
+    return run_process(*arguments, cwd=folder)
 
 
 def built(folder: Path, lake: str, *sources: str, flags: tuple[str, ...] = (), engine: str = "local") -> str:
