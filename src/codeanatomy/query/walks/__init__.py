@@ -5,9 +5,11 @@
     control_flow    basic blocks of a function, and the edges between them
     docstrings      docstrings of definitions
     enclosing       definitions around a place, contents of a definition
+    flow_ends       why a value is followed no further
     identifiers     names in a file and what they refer to
     imports         which modules import each other, and when
     reachability    breadth-first search over edges
+    relatives       members, bases and overrides of a symbol
     test_code       which paths and names are test code
     usage           possible uses of definitions that no edge shows
     usage_facts     queries for the facts that `usage` combines

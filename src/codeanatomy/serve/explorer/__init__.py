@@ -7,17 +7,21 @@ for that run, so that a page never mixes two runs.
 
     app             routes, and the responses to errors
     diff_page       what changed between two runs
+    excerpts        lines around spans of several files
     flow_pages      where the value of a variable comes from and goes
+    flow_steps      steps of a value with their arrows and ends
     guard           who may send a request: Host, Origin, token, size, time; headers of every response
     home            repositories and search
     impact_page     what a change affects
     lakes           the newest snapshot, and older ones that visitors name
     links           addresses of pages
     picture_pages   calls, classes, imports and control flow as pictures
+    pictures        diagrams of calls, classes, imports and control flow
     plots           plots as SVG
     run_pages       runs: time line, and the costs of one run
     search          suggestions by a part of a name
     server          the process: address, port, limits
+    source_names    names in a file as links and cards
     source_pages    files and folders
     source_text     lines of source as HTML
     sql_page        SQL over the views
