@@ -51,6 +51,8 @@ def test_files_are_created_once(folder: Folder) -> None:
     assert (file.name, file.size_bytes) == ("0.json", 3)
     assert folder.missing([f"{LOG}/0.json"]) == []
     assert folder.known_files(LOG) == [file]
+    assert folder.modified_ms(f"{LOG}/0.json") == file.modified_ms > 0
+    assert folder.modified_ms(f"{LOG}/1.json") == 0
     assert folder.read_all([f"{LOG}/0.json", f"{LOG}/_sidecars/a.parquet"]) == [b"one", b"further"]
     with pytest.raises(FileNotFoundError):
         folder.read(f"{LOG}/1.json")

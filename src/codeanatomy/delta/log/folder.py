@@ -65,6 +65,9 @@ class Folder(Protocol):
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Return those of the files that do not exist."""
 
+    def modified_ms(self, path: str) -> int:
+        """Return when a file was written, which never changes; 0 if there is none."""
+
     def read(self, path: str) -> bytes:
         """Read a file. Raise FileNotFoundError if there is none."""
 
@@ -189,6 +192,13 @@ class LocalFolder:
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Ask the file system for each file."""
         return [path for path in paths if not Path(self.location, path).exists()]
+
+    def modified_ms(self, path: str) -> int:
+        """Ask the file system."""
+        try:
+            return Path(self.location, path).stat().st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return 0
 
     def read(self, path: str) -> bytes:
         """Read a file."""

@@ -188,6 +188,15 @@ class RemoteFolder:
             return True
         return False
 
+    def modified_ms(self, path: str) -> int:
+        """Look the file up in the last listing, or in a new one."""
+        below, _, name = path.rpartition("/")
+        for listing in (self.known_files, self.list_files):
+            for file in listing(below):
+                if file.name == name:
+                    return file.modified_ms
+        return 0
+
     def read(self, path: str) -> bytes:
         """Return the content of a copy that has the tag and size of the object, or get the object."""
         known = self._known.get(path)

@@ -184,8 +184,7 @@ def read_actions(location: str, version: int) -> list[Action]:
 
 def commit_time_ms(location: str, version: int) -> int:
     """Return the commit time of a version, as Delta defines it: that of its entry; 0 if the entry is gone."""
-    entry = list_log(location, version).entries.get(version)
-    return 0 if entry is None else entry.modified_ms
+    return folder_of(location).modified_ms(entry_path(version))
 
 
 def read_commit_info(location: str, version: int) -> dict[str, Any]:
