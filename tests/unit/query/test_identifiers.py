@@ -10,7 +10,7 @@ import pytest
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.symbols import resolve
-from codeanatomy.query.walks.identifiers import annotations, file_names, name_at, unresolved_reason
+from codeanatomy.query.walks.identifiers import annotated_types, file_names, name_at, unresolved_reason
 from codeanatomy.serve.explorer.source_text import source_file
 
 
@@ -96,9 +96,9 @@ def test_unresolved_names_have_a_reason(reader: LightReader) -> None:
 def test_annotations(reader: LightReader) -> None:
     definitions = file_names(reader, "flask", "flask/app.py", (0, 0)).definitions
     parameters = {each.symbol: each.node_id for each in definitions if each.kind == "PARAMETER"}
-    types = annotations(reader, list(parameters.values()))
+    types = annotated_types(reader, list(parameters.values()))
     name = "flask.app.Flask.make_response.rv"
     assert types[parameters[name]] == "ft.ResponseReturnValue"
     function = resolve(reader, "flask.app.Flask.make_response")
-    assert set(annotations(reader, function.ids).values()) == {"Response"}
-    assert annotations(reader, []) == {}
+    assert set(annotated_types(reader, function.ids).values()) == {"Response"}
+    assert annotated_types(reader, []) == {}

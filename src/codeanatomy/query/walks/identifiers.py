@@ -2,7 +2,7 @@
 
     names = file_names(reader, "shop", "shop/cart.py")
     names.uses[0]           # NameUse(bstart=12, bend=17, ..., targets=(Target("shop.price.Price", ...),))
-    names.definitions[0]    # Definition(kind="CLASS", symbol="shop.cart.Cart", line=9, ...)
+    names.definitions[0]    # FileDefinition(kind="CLASS", symbol="shop.cart.Cart", line=9, ...)
 
 A name, attribute or import has the definitions it refers to; a variable of the same file has the binding that
 it reads or writes. Several targets are alternatives, the most certain first; none means that it could not be
@@ -30,7 +30,7 @@ EDGE_KINDS = tuple(kind for kinds in RELATIONS for kind in kinds)
 EVERYTHING = (0, 2**62)
 
 
-class Definition(Struct, frozen=True):
+class FileDefinition(Struct, frozen=True):
     """A class, function or parameter of a file."""
 
     node_id: str
@@ -77,7 +77,7 @@ class FileNames(Struct, frozen=True):
     """The identifiers of a file, or of a part of it; definitions are those of the whole file."""
 
     uses: tuple[NameUse, ...]
-    definitions: tuple[Definition, ...]
+    definitions: tuple[FileDefinition, ...]
 
 
 def file_names(reader: Reader, repo_id: str, path: str, within: tuple[int, int] = EVERYTHING) -> FileNames:
@@ -103,7 +103,7 @@ def file_names(reader: Reader, repo_id: str, path: str, within: tuple[int, int] 
     return FileNames(
         tuple(_uses(reader, repo_id, rows, leading)),
         tuple(
-            Definition(node, kind, subkind, name, symbol, line, bstart, bend)
+            FileDefinition(node, kind, subkind, name, symbol, line, bstart, bend)
             for node, kind, subkind, name, symbol, _, line, bstart, bend in sorted(rows, key=_place)
             if kind in ("CLASS", "FUNCTION", "PARAMETER") and bstart is not None
         ),
@@ -125,7 +125,7 @@ def unresolved_reason(reader: Reader, node_id: str) -> str | None:
     return next((reason for (reason,) in reader.rows(query)), None)
 
 
-def annotations(reader: Reader, ids: Collection[str]) -> dict[str, str]:
+def annotated_types(reader: Reader, ids: Collection[str]) -> dict[str, str]:
     """Return the annotated types of parameters, variables and results of functions, by node id."""
     variables = [node for node in ids if node.startswith("binding:")]
     assigned = Query(

@@ -1,9 +1,8 @@
-"""Show the first page, the folders of a repository, and search.
+"""Show the first page, and search.
 
     GET /                       repositories with their freshness and size
     GET /search?q=session       matches of a name
     GET /api/suggest?q=sess     the same as JSON, while a visitor types
-    GET /r/requests/            files and folders of a repository
 
 Tests: `tests/unit/serve/test_pages.py`.
 """
@@ -13,7 +12,6 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from codeanatomy.query.ask import coverage_of, freshness_of
-from codeanatomy.query.engines.statements import Query, nodes
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.serve.explorer.search import Suggestion
 from codeanatomy.serve.explorer.visit import Page, Visit
@@ -56,14 +54,6 @@ def suggest(visit: Visit) -> Response:
     return visit.json({"rows": [_linked(visit, row) for row in _suggestions(visit, SUGGESTIONS)]})
 
 
-def repository_page(visit: Visit) -> Response:
-    """List the files of a repository."""
-    repo_id = visit.repo_id
-    query = Query("SELECT f.path FROM f", {"f": nodes(("FILE",), repo_id)}, order=("path",))
-    paths = [path for (path,) in visit.lake.reader.rows(query)]
-    return visit.page("repository.html", repo_id=repo_id, paths=paths)
-
-
 def _suggestions(visit: Visit, limit: int) -> list[Suggestion]:
     index = visit.lakes.search_index(visit.lake)
     return index.suggest(visit.text("q"), limit, visit.text("repo") or None)
@@ -87,6 +77,5 @@ PAGES: tuple[tuple[str, Page], ...] = (
     ("/", home_page),
     ("/search", search_page),
     ("/api/suggest", suggest),
-    ("/r/{repo}/", repository_page),
 )
 FORMS: tuple[tuple[str, Page], ...] = ()

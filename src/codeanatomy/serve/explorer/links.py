@@ -2,6 +2,8 @@
 
 >>> file_link("flask", "src/flask/app.py", line=1129)
 '/r/flask/f/src/flask/app.py#L1129'
+>>> file_link("flask", "src/flask/big.py", line=5000)
+'/r/flask/f/src/flask/big.py?line=5000#L5000'
 >>> symbol_link("flask", "flask.app.Flask.make_response", as_of="20260501T12")
 '/r/flask/s/flask.app.Flask.make_response?as-of=20260501T12'
 >>> page_link("/search", q="a b", repo=None)
@@ -13,6 +15,9 @@ Tests: `tests/unit/serve/test_links.py`.
 from __future__ import annotations
 
 from urllib.parse import quote, urlencode
+
+# Lines of a file that its page shows at once.
+PART_LINES = 2_000
 
 
 def page_link(page: str, **values: str | int | None) -> str:
@@ -27,8 +32,9 @@ def repository_link(repo_id: str, as_of: str | None = None) -> str:
 
 
 def file_link(repo_id: str, path: str, line: int | None = None, as_of: str | None = None) -> str:
-    """Return the address of a file or folder, at a line."""
-    page = page_link(f"/r/{quote(repo_id, safe='')}/f/{quote(path)}", as_of=as_of)
+    """Return the address of a file or folder, at a line; the server does not see what is after `#`."""
+    part = line if line is not None and line > PART_LINES else None
+    page = page_link(f"/r/{quote(repo_id, safe='')}/f/{quote(path)}", line=part, as_of=as_of)
     return page if line is None else f"{page}#L{line}"
 
 

@@ -37,9 +37,9 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from codeanatomy.query.engines.statements import Query, Reader, Slice
+from codeanatomy.serve.explorer.links import PART_LINES
 
 LINE_CHARS = 2_000
-PART_LINES = 2_000
 PART_BYTES = 200_000
 COLOURED_BYTES = 1_000_000
 # Bytes of memory, about, for texts that were lexed.
