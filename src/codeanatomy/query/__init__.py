@@ -7,6 +7,7 @@
     engines      queries as data, and the readers that run them on DuckDB, Spark or Ibis
     export       graph exports to files and pictures
     lake         `Lake`, the Python interface with a method per verb
+    pictures     diagrams, their layout, and SVG
     recording    notes on the tables and columns that queries read
     sql          user-written SQL over the views: checks, rewrites, execution
     status       state of a lake: repositories, runs, failures, costs

@@ -18,7 +18,6 @@ Modules:
     svg            a picture of a focus
     html           a page with the picture
     neighbourhood  boxes and arrows of a picture
-    layout         positions of the boxes
     escaping       text of sources, escaped and shortened
 
 Tests: `tests/unit/query/test_export.py`, `tests/unit/query/test_picture.py`.

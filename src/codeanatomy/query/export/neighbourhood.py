@@ -23,9 +23,10 @@ from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.engines.statements import Query, Reader
 from codeanatomy.query.engines.statements import nodes as nodes_of
 from codeanatomy.query.export.escaping import last_parts, shortened, shortened_left
-from codeanatomy.query.export.layout import Arrow, Box
 from codeanatomy.query.export.rows import ExportRows, place_of
 from codeanatomy.query.export.selection import Chosen
+from codeanatomy.query.pictures.diagram import Arrow, Box, Diagram
+from codeanatomy.query.pictures.drawing import kind_label
 from codeanatomy.query.walks.docstrings import docstrings
 
 # Most boxes of a readable picture.
@@ -67,6 +68,12 @@ class Picture(Struct, frozen=True):
     docstring: str
     notes: tuple[str, ...]
 
+    @property
+    def diagram(self) -> Diagram:
+        """What is drawn of it."""
+        title = f"What is around {shortened(self.focus.symbol, NAME_CHARS)}"
+        return Diagram(title, self.boxes, self.arrows, notes=self.notes)
+
 
 def view_of(
     reader: Reader, focus: Symbol, chosen: Chosen, nodes: ExportRows, edges: ExportRows, run_id: str
@@ -107,9 +114,15 @@ def _nodes(rows: ExportRows) -> dict[str, Node]:
     return nodes
 
 
-def _pairs(rows: ExportRows) -> Counter[tuple[str, str, str]]:
-    source, target, kind = place_of(rows.columns, "src_node_id", "dst_node_id", "edge_kind")
-    return Counter((row[source], row[target], row[kind]) for batch in rows for row in batch)
+def _pairs(rows: ExportRows) -> dict[tuple[str, str, str], list[float]]:
+    """Return the confidences of the edges between two nodes, by kind."""
+    columns = ("src_node_id", "dst_node_id", "edge_kind", "confidence")
+    source, target, kind, confidence = place_of(rows.columns, *columns)
+    pairs: dict[tuple[str, str, str], list[float]] = {}
+    for batch in rows:
+        for row in batch:
+            pairs.setdefault((row[source], row[target], row[kind]), []).append(row[confidence])
+    return pairs
 
 
 def _homes(
@@ -168,11 +181,11 @@ def _boxes(
     boxes = [
         Box(
             FOCUS,
-            0,
             last_parts(whole, TITLE_CHARS),
-            shortened_left(focus.place, DETAIL_CHARS),
             focus.kind,
+            (shortened_left(focus.place, DETAIL_CHARS),),
             f"{whole}\n{focus.kind}\n{shortened_left(focus.place, NAME_CHARS)}",
+            rank=0,
             focus=True,
         )
     ]
@@ -196,24 +209,31 @@ def _box(key: str, step: int, title: str, detail: str, kind: str, tooltip: str, 
     cut = shortened if amount > 1 else shortened_left
     return Box(
         key,
-        step,
         last_parts(title, TITLE_CHARS),
-        cut(detail, DETAIL_CHARS),
         kind,
+        (cut(detail, DETAIL_CHARS),),
         f"{title}\n{tooltip}",
-        amount,
+        rank=step,
+        amount=amount,
     )
 
 
-def _arrows(pairs: Counter[tuple[str, str, str]], homes: Mapping[str, str]) -> tuple[Arrow, ...]:
-    joined: dict[tuple[str, str], Counter[str]] = {}
-    for (source, target, kind), amount in pairs.items():
+def _arrows(
+    pairs: Mapping[tuple[str, str, str], Sequence[float]], homes: Mapping[str, str]
+) -> tuple[Arrow, ...]:
+    """Put the edges between two boxes together; one that is certain makes the arrow certain."""
+    joined: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for (source, target, kind), confidences in pairs.items():
         if source in homes and target in homes:
-            joined.setdefault((homes[source], homes[target]), Counter())[kind] += amount
-    return tuple(
-        Arrow(source, target, tuple(sorted(kinds)), kinds.total())
-        for (source, target), kinds in sorted(joined.items())
-    )
+            kinds = joined.setdefault((homes[source], homes[target]), {})
+            kinds.setdefault(kind, []).extend(confidences)
+    arrows = []
+    for (source, target), kinds in sorted(joined.items()):
+        amount = sum(map(len, kinds.values()))
+        label = ", ".join(map(kind_label, sorted(kinds))) + (f" x {amount:,}" if amount > len(kinds) else "")
+        surest = max(max(confidences) for confidences in kinds.values())
+        arrows.append(Arrow(source, target, tuple(sorted(kinds)), amount, surest, label))
+    return tuple(arrows)
 
 
 def _docstring(reader: Reader, focus: Symbol) -> str:
