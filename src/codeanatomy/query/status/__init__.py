@@ -8,5 +8,5 @@
     run_reports    list of runs, and the report of one run
 
 Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`,
-`tests/unit/lake/test_observations.py`.
+`tests/unit/query/test_run_costs.py`, `tests/unit/lake/test_observations.py`.
 """

@@ -7,7 +7,7 @@
 Times of steps come from the manifest, which every run has; bytes come from `plan_artifacts` and the costs of
 tables from `delta_mutations`, which a run that was killed has not written: such figures are None or missing.
 
-Tests: `tests/unit/query/test_runs.py`.
+Tests: `tests/unit/query/test_run_costs.py`.
 """
 
 from __future__ import annotations

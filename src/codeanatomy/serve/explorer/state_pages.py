@@ -48,7 +48,7 @@ LAST_RUNS = 50
 LISTED_OPERATIONS = 50
 
 
-class Problem(Struct, frozen=True):
+class FileProblem(Struct, frozen=True):
     """A failure of an extractor or a diagnostic of a witness."""
 
     line: int | None
@@ -76,16 +76,16 @@ def errors_page(visit: Visit) -> Response:
     repo_id, severity = visit.text("repo") or None, visit.text("severity") or None
     limit = visit.number("limit", LISTED, 1, MAX_LISTED)
     visit.lake.snapshot.select_repositories(repo_id)
-    files: dict[tuple[str, str], list[Problem]] = {}
+    files: dict[tuple[str, str], list[FileProblem]] = {}
     failures = visit.lake.reader.rows(errors(visit.lake.reader, repo_id=repo_id).query, limit)
     total = failures[0][-1] if failures and not severity else 0
     for _, extractor, path, line, _, error_type, message, owner, *_ in () if severity else failures:
-        problem = Problem(line, "failure", extractor, error_type, _cut(message))
+        problem = FileProblem(line, "failure", extractor, error_type, _cut(message))
         files.setdefault((owner, path or ""), []).append(problem)
     diagnostics = _diagnostics(visit.lake, repo_id, severity, limit)
     total += diagnostics[0][-1] if diagnostics else 0
     for owner, path, line, witness, code, level, message, _ in diagnostics:
-        problem = Problem(line, level or "info", witness or "", code or "", _cut(message))
+        problem = FileProblem(line, level or "info", witness or "", code or "", _cut(message))
         files.setdefault((owner, path or ""), []).append(problem)
     listed = sum(map(len, files.values()))
     return visit.page(
@@ -120,7 +120,7 @@ def _cut(message: str | None) -> str:
     return text if len(text) <= MESSAGE_CHARS else f"{text[:MESSAGE_CHARS]}..."
 
 
-def _order(problem: Problem) -> tuple[int, bool, str]:
+def _order(problem: FileProblem) -> tuple[int, bool, str]:
     return problem.line or 0, problem.severity != "failure", problem.origin
 
 
