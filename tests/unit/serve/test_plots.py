@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from codeanatomy.serve.explorer.plots import (
+from codeanatomy.serve.explorer.runs.plots import (
     FEWEST_COLUMNS,
     HEIGHT,
     PlotColumn,

@@ -16,8 +16,8 @@ from codeanatomy.maintain.table_state import inspect_table
 from codeanatomy.query.diff.run_diff import ElementChange, ValueChange, diff_runs
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.run_reports import RunReport, RunSummary, run_report, runs
-from codeanatomy.serve.explorer import diff_page, run_pages, state_pages
-from codeanatomy.serve.explorer.diff_page import definition_key_of, group_changes, value_text
+from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
+from codeanatomy.serve.explorer.runs.diff_page import definition_key_of, group_changes, value_text
 from support.explorer import explorer_client, get_page
 
 HOSTILE = "<script>alert(1)</script>\"'<img src=x onerror=alert(1)>"

@@ -6,7 +6,6 @@ add suggestions, hover cards, zoom and sorting. Each page names the run it was m
 for that run, so that a page never mixes two runs.
 
     app             routes, and the responses to errors
-    diff_page       what changed between two runs
     excerpts        lines around spans of several files
     flow_pages      where the value of a variable comes from and goes
     flow_steps      steps of a value with their arrows and ends
@@ -17,15 +16,13 @@ for that run, so that a page never mixes two runs.
     links           addresses of pages
     picture_pages   calls, classes, imports and control flow as pictures
     pictures        diagrams of calls, classes, imports and control flow
-    plots           plots as SVG
-    run_pages       runs: time line, and the costs of one run
+    runs            pages about runs, differences, failures and tables
     search          suggestions by a part of a name
     server          the process: address, port, limits
     source_names    names in a file as links and cards
     source_pages    files and folders
     source_text     lines of source as HTML
     sql_page        SQL over the views
-    state_pages     errors by file, maintenance of tables
     symbol_pages    a symbol and how it is used
     visit           a request, its snapshot, and templates
 """

@@ -39,19 +39,17 @@ from codeanatomy.errors import (
     VersionGone,
 )
 from codeanatomy.serve.explorer import (
-    diff_page,
     flow_pages,
     home,
     impact_page,
     picture_pages,
-    run_pages,
     source_pages,
     sql_page,
-    state_pages,
     symbol_pages,
 )
 from codeanatomy.serve.explorer.guard import MAX_BODY_BYTES, Guard
 from codeanatomy.serve.explorer.lakes import OpenLakes
+from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
 from codeanatomy.serve.explorer.visit import Page, Visit, render
 
 LOG = logging.getLogger(__name__)

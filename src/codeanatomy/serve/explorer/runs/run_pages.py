@@ -25,7 +25,7 @@ from codeanatomy.query.status.run_reports import (
     run_report,
     runs,
 )
-from codeanatomy.serve.explorer.plots import (
+from codeanatomy.serve.explorer.runs.plots import (
     PlotColumn,
     bar,
     column_plot,

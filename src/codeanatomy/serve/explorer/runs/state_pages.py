@@ -31,7 +31,7 @@ from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import MaintenanceOperation, observe
 from codeanatomy.query.verbs.errors import errors
-from codeanatomy.serve.explorer.plots import bar
+from codeanatomy.serve.explorer.runs.plots import bar
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 # Rows of a page by default, and at most.

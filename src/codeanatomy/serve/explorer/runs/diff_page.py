@@ -24,7 +24,7 @@ from codeanatomy.node_ids import KEY_CHARS
 from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, diff_runs
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.serve.explorer import links
-from codeanatomy.serve.explorer.plots import share_bar
+from codeanatomy.serve.explorer.runs.plots import share_bar
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 # Elements that are listed: by default, and at most.

@@ -1,0 +1,7 @@
+"""Pages about the lake itself: its runs, what changed between them, failures and tables.
+
+diff_page      what changed between two runs
+plots          plots as SVG
+run_pages      time line of runs, and the costs of one run
+state_pages    errors by file, maintenance of tables
+"""
