@@ -19,14 +19,14 @@ from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.symbols import KINDS
 
-# Groups: the end of the edges at which the symbol is, and their kind.
+# Groups: the kinds of symbols that have them, the end of the edges at which the symbol is, and their kind.
 GROUPS = {
-    "members": ("src", "CONTAINS"),
-    "parameters": ("src", "HAS_PARAMETER"),
-    "bases": ("src", "INHERITS"),
-    "subclasses": ("dst", "INHERITS"),
-    "overrides": ("src", "OVERRIDES"),
-    "overridden by": ("dst", "OVERRIDES"),
+    "members": (("CLASS", "FUNCTION", "MODULE", "PACKAGE"), "src", "CONTAINS"),
+    "parameters": (("FUNCTION",), "src", "HAS_PARAMETER"),
+    "bases": (("CLASS",), "src", "INHERITS"),
+    "subclasses": (("CLASS", "QUALIFIED_NAME"), "dst", "INHERITS"),
+    "overrides": (("FUNCTION",), "src", "OVERRIDES"),
+    "overridden by": (("FUNCTION",), "dst", "OVERRIDES"),
 }
 
 
@@ -47,20 +47,21 @@ def relatives(reader: Reader, symbol: Symbol) -> dict[str, list[Relative]]:
     """Return the relatives of a symbol by group, in the order of the source; empty groups are left out."""
     hops: dict[str, dict[str, tuple[float, str | None, int]]] = {}
     for end, other in (("src", "dst"), ("dst", "src")):
-        kinds = [kind for at, kind in GROUPS.values() if at == end]
+        groups = {
+            kind: name for name, (kinds, at, kind) in GROUPS.items() if at == end and symbol.kind in kinds
+        }
         leading = Slice(
             f"cpg_edges_by_{end}",
             repo_id=(symbol.repo_id,),
-            edge_kind=kinds,
+            edge_kind=sorted(groups),
             **{f"{end}_node_id": symbol.ids},
         )
         query = Query(
             f"SELECT e.edge_kind, e.{other}_node_id, e.confidence, e.resolution_method, e.ordinal FROM e",
             {"e": leading},
         )
-        for kind, node, confidence, method, ordinal in reader.rows(query):
-            group = next(name for name, each in GROUPS.items() if each == (end, kind))
-            hops.setdefault(group, {})[node] = (confidence, method, ordinal or 0)
+        for kind, node, confidence, method, ordinal in reader.rows(query) if groups else ():
+            hops.setdefault(groups[kind], {})[node] = (confidence, method, ordinal or 0)
     ids = {node for group in hops.values() for node in group}
     named = _named(reader, symbol.repo_id, ids)
     result = {

@@ -32,6 +32,7 @@ from codeanatomy.query.walks.identifiers import (
     name_at,
     unresolved_reason,
 )
+from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.source_text import Identifier, lexed
 from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
 
@@ -69,10 +70,10 @@ def linked_names(
     """Return the identifiers of some lines of a file as links."""
     source = lexed(text)
     start, end = source.span(first)[0], source.span(last)[1]
-    links = _Links(visit, repo_id, path, first, last)
-    made = [links.definition(each, source.data) for each in names.definitions if start <= each.bstart < end]
-    made += [links.use(use, source.data) for use in names.uses]
-    made += links.modules(names, source.data)
+    maker = _Links(visit, repo_id, path, first, last)
+    made = [maker.definition(each, source.data) for each in names.definitions if start <= each.bstart < end]
+    made += [maker.use(use, source.data) for use in names.uses]
+    made += maker.modules(names, source.data)
     return [each for each in made if each is not None]
 
 
@@ -164,9 +165,8 @@ def _facts(visit: Visit) -> dict[str, Any]:
             Target(node_id, each.kind, each.subkind, each.symbol, each.path, each.line, "", 1.0, None)
             for each in symbols[:1]
         ]
-        return {"repo_id": repo_id, "name": "", "path": path, "reason": None, "line": None} | _rows(
-            visit, repo_id, targets
-        )
+        known = {"repo_id": repo_id, "name": "", "path": "", "reason": None}
+        return known | _rows(visit, repo_id, targets)
     at = visit.number("at", 0, 0, MAX_BYTE)
     use = name_at(reader, repo_id, path, at)
     if use is None:
@@ -196,30 +196,39 @@ def _rows(visit: Visit, repo_id: str, targets: list[Target]) -> dict[str, Any]:
             "confidence": each.confidence,
             "sure": percent(each.confidence),
             "method": each.method,
-            "actions": actions(visit, repo_id, each.kind, each.symbol),
+            "actions": [
+                *_callers_link(visit, repo_id, each),
+                *actions(visit, repo_id, each.kind, each.symbol),
+            ],
         }
         for each in shown
     ]
     return {"rows": rows, "total": len(targets)}
 
 
+def _callers_link(visit: Visit, repo_id: str, target: Target) -> list[dict[str, str]]:
+    page = links.symbol_link(repo_id, target.symbol)
+    is_called = target.kind in ("FUNCTION", "CLASS")
+    return [{"text": "callers", "link": visit.page_link(page, list="callers")}] if is_called else []
+
+
 def actions(visit: Visit, repo_id: str, kind: str, symbol: str) -> list[dict[str, str]]:
     """Return links to what else can be seen of a symbol."""
     base = f"/r/{quote(repo_id, safe='')}"
-    links = []
+    made = []
     if kind in ("FUNCTION", "CLASS", "MODULE", "QUALIFIED_NAME"):
-        links.append(("calls", visit.page_link(f"{base}/picture/calls", symbol=symbol)))
+        made.append(("calls", visit.page_link(f"{base}/picture/calls", symbol=symbol)))
     if kind == "CLASS":
-        links.append(("class diagram", visit.page_link(f"{base}/picture/classes", symbol=symbol)))
+        made.append(("class diagram", visit.page_link(f"{base}/picture/classes", symbol=symbol)))
     if kind == "FUNCTION":
-        links.append(("control flow", visit.page_link(f"{base}/picture/control-flow", symbol=symbol)))
+        made.append(("control flow", visit.page_link(f"{base}/picture/control-flow", symbol=symbol)))
     if kind in ("MODULE", "PACKAGE"):
-        links.append(("imports", visit.page_link(f"{base}/picture/imports", symbol=symbol)))
+        made.append(("imports", visit.page_link(f"{base}/picture/imports", symbol=symbol)))
     if kind in ("PARAMETER", "BINDING", "FUNCTION"):
-        links.append(("value flow", visit.page_link(f"{base}/flow", symbol=symbol)))
+        made.append(("value flow", visit.page_link(f"{base}/flow", symbol=symbol)))
     if kind not in ("QUALIFIED_NAME", "EXTERNAL_MODULE"):
-        links.append(("impact", visit.page_link("/impact", symbol=symbol, repo=repo_id)))
-    return [{"text": text, "link": link} for text, link in links]
+        made.append(("impact", visit.page_link("/impact", symbol=symbol, repo=repo_id)))
+    return [{"text": text, "link": link} for text, link in made]
 
 
 PAGES: tuple[tuple[str, Page], ...] = (

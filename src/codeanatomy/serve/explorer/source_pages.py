@@ -28,7 +28,9 @@ from codeanatomy.serve.explorer.visit import Page, Visit
 
 MAX_ENTRIES = 2_000
 MAX_OUTLINE = 1_000
-MAX_PACKAGES = 50
+# Packages on the page of a repository, and the levels of them.
+MAX_PACKAGES = 60
+PACKAGE_LEVELS = 2
 OVERVIEW_CHARS = 2_000
 MAX_LINE = 2**31
 # Depth of the outline that is shown by indentation.
@@ -123,18 +125,7 @@ def _folder_page(visit: Visit, repo_id: str, path: str) -> Response:
     entries, total = _entries(visit, repo_id, f"{path}/" if path else "")
     if not entries and path:
         raise _unknown_path(visit, repo_id, path)
-    packages = Query(
-        "SELECT p.qualname, p.path FROM p WHERE p.path = ? OR (? = '' AND NOT contains(p.qualname, '.'))",
-        {"p": nodes(("PACKAGE",), repo_id)},
-        (path, path),
-        order=("qualname",),
-    )
-    modules = Query(
-        "SELECT m.node_id FROM m",
-        {"m": nodes(("MODULE",), repo_id, path=(f"{path}/__init__.py".lstrip("/"),))},
-    )
-    module_ids = [node for (node,) in visit.lake.reader.rows(modules)]
-    overview = "".join(docstrings(visit.lake.reader, module_ids).values())
+    packages = _packages(visit, repo_id, path)
     return visit.page(
         "folder.html",
         repo_id=repo_id,
@@ -142,9 +133,23 @@ def _folder_page(visit: Visit, repo_id: str, path: str) -> Response:
         crumbs=crumbs(visit, repo_id, path),
         entries=[(each, visit.file_link(repo_id, f"{path}/{each.name}".lstrip("/"))) for each in entries],
         more=total - len(entries),
-        packages=visit.lake.reader.rows(packages)[:MAX_PACKAGES],
-        overview=overview[:OVERVIEW_CHARS],
+        packages=packages,
+        overview=next((doc for symbol, folder, doc in packages if folder == path or not path), ""),
     )
+
+
+def _packages(visit: Visit, repo_id: str, path: str) -> list[tuple[str, str, str]]:
+    """Return names, folders and docstrings: of a folder's package, or of a repository's upper packages."""
+    query = Query(
+        "SELECT m.node_id, m.qualname, p.path FROM p JOIN m ON m.qualname = p.qualname"
+        " WHERE p.path = ? OR (? = '' AND length(p.qualname) - length(replace(p.qualname, '.', '')) < ?)",
+        {"p": nodes(("PACKAGE",), repo_id), "m": nodes(("MODULE",), repo_id)},
+        (path, path, PACKAGE_LEVELS),
+        order=("qualname", "node_id"),
+    )
+    rows = visit.lake.reader.rows(query, MAX_PACKAGES)
+    docs = docstrings(visit.lake.reader, [row[0] for row in rows])
+    return [(symbol, folder, docs.get(node, "")[:OVERVIEW_CHARS]) for node, symbol, folder, _ in rows]
 
 
 def _entries(visit: Visit, repo_id: str, prefix: str) -> tuple[list[Entry], int]:

@@ -23,7 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, RepositoryReader, Slice, nodes
-from codeanatomy.query.symbols import resolve, with_binding_lines
+from codeanatomy.query.symbols import EXTERNAL_KINDS, KINDS, VARIABLES, resolve, with_binding_lines
 from codeanatomy.query.verbs.calls import callees, callers
 from codeanatomy.query.verbs.impact import impact
 from codeanatomy.query.verbs.refs import RELATIONS, refs
@@ -47,6 +47,10 @@ CONTEXT_LINES = 3
 DOC_CHARS = 20_000
 TEST_DEPTH = 5
 THREADS = 4
+
+# Lists on the page of a symbol, and the kinds of symbols that have them.
+CALLED = ("FUNCTION", "CLASS", "MODULE", "QUALIFIED_NAME")
+USES = {"callers": CALLED, "callees": ("FUNCTION", "CLASS", "MODULE"), "references": KINDS}
 
 ListRow: TypeAlias = dict[str, Any]
 
@@ -81,13 +85,14 @@ def symbol_page(visit: Visit) -> Response:
     if chosen := visit.text("list"):
         return _list_page(visit, symbol, chosen)
     reader = RepositoryReader(visit.lake.reader, (repo_id,))
-    # At the same time: they wait for files, and DuckDB for no one.
+    # At the same time: they wait for files, and for DuckDB, which uses several cores.
     with ThreadPoolExecutor(THREADS) as pool:
         definitions = pool.submit(_definitions, visit, reader, symbol)
         related = pool.submit(relatives, reader, symbol)
         uses = [
             pool.submit(LISTS[name], visit, reader, symbol, SHORT_LIST)
-            for name in ("callers", "callees", "references")
+            for name, kinds in USES.items()
+            if symbol.kind in kinds
         ]
         lists = [each.result() for each in uses]
         lists += [_relative_list(visit, name, rows) for name, rows in related.result().items()]
@@ -101,7 +106,7 @@ def symbol_page(visit: Visit) -> Response:
         definitions=shown,
         lists=[each for each in lists if each.total],
         actions=actions(visit, repo_id, symbol.kind, symbol.symbol),
-        has_tests=symbol.kind not in ("QUALIFIED_NAME", "EXTERNAL_MODULE"),
+        has_tests=symbol.kind not in EXTERNAL_KINDS,
         tests=f"/api/r/{quote(repo_id, safe='')}/tests?symbol={quote(symbol.symbol, safe='')}",
     )
 
@@ -159,7 +164,10 @@ def _definitions(visit: Visit, reader: RepositoryReader, symbol: Symbol) -> list
     )
     rows = reader.rows(query)[:MAX_DEFINITIONS]
     ids = [row[0] for row in rows]
-    docs, types = docstrings(reader, ids), annotated_types(reader, ids)
+    # The type that a function returns is in its signature.
+    is_variable = symbol.kind in VARIABLES
+    docs = docstrings(reader, ids) if not is_variable else {}
+    types = annotated_types(reader, ids) if is_variable else {}
     if symbol.kind == "BINDING" and rows:
         (symbol,) = with_binding_lines(reader, [symbol])
         rows = [(*rows[0][:2], symbol.line, None, None)]
@@ -226,7 +234,12 @@ def _callers(visit: Visit, reader: RepositoryReader, symbol: Symbol, limit: int)
 
 
 def _callees(visit: Visit, reader: RepositoryReader, symbol: Symbol, limit: int) -> SymbolList:
-    return _of_verb("callees", visit, reader, callees(reader, symbol), limit)
+    """Return what a symbol calls: definitions of the repository first."""
+    result = callees(reader, symbol)
+    rows = reader.rows(result.query)
+    records = [dict(zip(result.columns, row, strict=True)) for row in rows]
+    records.sort(key=lambda each: each["kind"] in EXTERNAL_KINDS)
+    return SymbolList("callees", [_listed(visit, each) for each in records[:limit]], len(records))
 
 
 def _references(visit: Visit, reader: RepositoryReader, symbol: Symbol, limit: int) -> SymbolList:
