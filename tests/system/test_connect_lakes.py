@@ -62,7 +62,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 STATEMENTS = (
     "SELECT caller, count(*) AS n FROM calls GROUP BY caller ORDER BY n DESC, caller",
     "SELECT kind, count(*) AS n, min(line) AS first FROM symbols GROUP BY kind ORDER BY kind",
-    "SELECT symbol, c.path, c.line FROM symbols JOIN calls c ON callee_id = symbol_id ORDER BY ALL LIMIT 200",
+    "SELECT symbol, c.path, c.line FROM symbols JOIN calls c ON callee_id = symbol_id ORDER BY 1, 2, 3",
 )
 FEW, FEWER = "(SELECT * FROM nodes LIMIT 2000)", "(SELECT * FROM nodes LIMIT 200)"
 # For some seconds and no more: a task may not notice that it was cancelled, and keeps its core until it ends.

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
-from codeanatomy.errors import SqlRefused
+from codeanatomy.errors import SqlRefused, StorageFailure
 from codeanatomy.query.answers import MAX_LIMIT
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.spark import plain_value
@@ -44,11 +44,12 @@ def run_spark_sql(lake: SparkLake, text: str, *, limit: int, seconds: float) -> 
         try:
             collected = lake.run_checked(checked).limit(min(limit + 1, MAX_LIMIT)).collect()
             rows = [tuple(map(plain_value, row)) for row in collected]
-        except (*ENGINE_ERRORS, SqlRefused) as problem:
+        # Views are made here, too: an operation that is cancelled then is a StorageFailure.
+        except (*ENGINE_ERRORS, SqlRefused, StorageFailure) as problem:
             problems = Diagnostics(text)
             if late.is_set():
                 problems.add("time", f"no answer in {seconds:g} seconds", suggestion="select less")
-            elif not isinstance(problem, SqlRefused):
+            elif isinstance(problem, ENGINE_ERRORS):
                 problems.add("engine", cause_of(problem))
             problems.refuse()
             raise
