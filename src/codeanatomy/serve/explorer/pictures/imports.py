@@ -43,6 +43,8 @@ from codeanatomy.serve.explorer.pictures.columns import (
 # Boxes of a picture while packages are opened without a click.
 READABLE = 60
 IMPORTS = "IMPORTS_MODULE"
+# Imported modules that a row of the list names.
+LISTED = 5
 
 
 def imports_diagram(reader: Reader, symbol: Symbol | None, address: PictureAddress) -> ListedDiagram:
@@ -95,7 +97,7 @@ def _inside(
     for node, fact in modules.items():
         members.setdefault(homes[node], []).append(fact)
     arrows = _arrows(within, homes, cyclic)
-    in_cycle = {node for members_ in _groups(within) for node in members_}
+    in_cycle = {node for group in _groups(within) for node in group}
     boxes = [_box(key, inside, address, opened, in_cycle) for key, inside in sorted(members.items())]
     # Importers first: the layout begins with them.
     balance = dict.fromkeys(members, 0)
@@ -119,11 +121,30 @@ def _inside(
         for link in reversed(within)
         for node in (link.start,)
     }
+    imported: dict[str, set[str]] = {}
+    for link in within:
+        imported.setdefault(link.start, set()).add(modules[link.end].name)
     rows = [
-        row_of(fact, "in a cycle" if fact.node_id in in_cycle else "module", best.get(fact.node_id), address)
-        for fact in modules.values()
+        row_of(
+            fact,
+            _relation(sorted(imported.get(node, ())), cycle=node in in_cycle),
+            best.get(node),
+            address,
+        )
+        for node, fact in list(modules.items())[:MAX_BOXES]
     ]
-    return ListedDiagram(diagram, tuple(rows[:MAX_BOXES]))
+    return ListedDiagram(diagram, tuple(rows))
+
+
+def _relation(names: Sequence[str], *, cycle: bool) -> str:
+    """Describe the imports of a module in the list.
+
+    >>> _relation(["a", "b"], cycle=True)
+    'in a cycle; imports a, b'
+    """
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    text = f"imports {', '.join(names[:LISTED])}{more}" if names else "imports no module of this picture"
+    return f"in a cycle; {text}" if cycle else text
 
 
 def _notes(boxes: int) -> tuple[str, ...]:
@@ -178,7 +199,7 @@ def _box(
     )
     frame = f"frame|{parent}" if parent else ""
     marks = ("cycle",) if any(fact.node_id in in_cycle for fact in members) else ()
-    single = len(members) == 1 and members[0].name == key
+    single = all(fact.name == key for fact in members)
     inside = key.removeprefix(f"{parent}.") if parent and key != parent else key
     if single:
         fact = members[0]

@@ -45,7 +45,7 @@ from codeanatomy.serve.explorer.pictures.columns import (
 
 MAX_STEPS = 8
 # Names of overriding methods that a box shows.
-METHODS = 6
+METHODS = 4
 INHERITS = ("INHERITS",)
 
 
@@ -218,7 +218,11 @@ def _diagram(
             box = _fact_box(fact, rank, address, (methods or {}).get(key, ()))
             boxes.append(_expandable(box, fact, address, amount, nouns[sign]) if amount else box)
     boxes, frames = with_frames(boxes, columns)
-    notes = [f"{len(members):,} more in a column are counted in a box" for members in columns.cut.values()]
+    notes = [
+        f"No {several} are known."
+        for sign, (_, several) in nouns.items()
+        if not any(rank * sign > 0 for rank in columns.ranks.values())
+    ]
     return Diagram(
         shortened(title, NAME_CHARS),
         tuple(boxes),

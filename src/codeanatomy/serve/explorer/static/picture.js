@@ -35,7 +35,7 @@ function move(x, y) {
 
 function fit(least = MIN_SCALE) {
   const whole = Math.min(frame.clientWidth / size.width, frame.clientHeight / size.height, 1.25);
-  const wide = least > MIN_SCALE ? Math.min(frame.clientWidth / size.width, 1) : 0;
+  const wide = least > MIN_SCALE ? Math.min(frame.clientWidth / size.width, 0.75) : 0;
   const scale = limited(Math.max(whole, wide, least));
   const focus = place(svg.querySelector(".box.focus, .box.entry") ?? svg.querySelector(".box"));
   const centre = (length, shown, at) => (length <= shown ? (length - shown) / 2 : Math.min(Math.max(at - shown / 2, 0), length - shown));
