@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,13 @@ from starlette.testclient import TestClient
 from codeanatomy import catalog
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.maintain.table_state import inspect_table
-from codeanatomy.query.diff.run_diff import ElementChange, ValueChange, diff_runs
+from codeanatomy.query.diff.run_diff import ElementChange, RunDiff, ValueChange, diff_runs
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.run_reports import RunReport, RunSummary, run_report, runs
 from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
 from codeanatomy.serve.explorer.runs.diff_page import definition_key_of, group_changes, value_text
+from codeanatomy.serve.explorer.runs.shared_work import SharedWork
+from codeanatomy.serve.explorer.runs.state_pages import TablesState
 from support.explorer import explorer_client, get_page
 
 HOSTILE = "<script>alert(1)</script>\"'<img src=x onerror=alert(1)>"
@@ -170,7 +172,7 @@ def test_texts_of_a_diff_are_escaped_and_cut(
         differs={HOSTILE: ValueChange(HOSTILE, "x" * 10_000)},
     )
     changed = structs.replace(diff, rows=(hostile,))
-    monkeypatch.setattr(diff_page, "_diff", lambda *_: changed)
+    monkeypatch.setattr(diff_page, "COMPARISONS", SharedWork(lambda _: changed))
     text = get_page(aged, f"/diff?a={ids[1]}&b={ids[0]}")
     assert "<script>alert" not in text
     assert "<img" not in text
@@ -233,23 +235,33 @@ def test_tables_have_the_numbers_of_their_logs(aged: TestClient, aged_lake: Path
     assert "None is recorded." in text
 
 
-def test_a_slow_inspection_does_not_stop_the_page(aged: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
+def test_slow_work_does_not_stop_a_page(
+    aged: TestClient, ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = threading.Event()
 
-    def slow(root: str) -> state_pages.TablesState:
-        calls.append(root)
-        time.sleep(0.6)
-        return state_pages.TablesState({}, {}, {}, [])
+    def inspect_slowly(_: str) -> TablesState:
+        assert ready.wait(10)
+        return TablesState({}, {}, {}, [])
 
-    monkeypatch.setattr(state_pages, "INSPECTIONS", state_pages.SharedWork(slow))
-    monkeypatch.setattr(state_pages, "WAIT_SECONDS", 0.1)
-    started = time.monotonic()
-    for _ in range(3):
-        assert "are being inspected" in get_page(aged, "/tables")
-    assert time.monotonic() - started < 0.6 or len(calls) == 1
-    monkeypatch.setattr(state_pages, "WAIT_SECONDS", 5.0)
+    def compare_slowly(question: diff_page.Comparison) -> RunDiff:
+        assert ready.wait(10)
+        return diff_page.compare(question)
+
+    monkeypatch.setattr(state_pages, "INSPECTIONS", SharedWork(inspect_slowly))
+    monkeypatch.setattr(diff_page, "COMPARISONS", SharedWork(compare_slowly))
+    diff = f"/diff?a={ids[1]}&b={ids[0]}"
+    for module in (state_pages, diff_page):
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.05)
+    assert "are being inspected" in get_page(aged, "/tables")
+    waiting = get_page(aged, diff)
+    assert "are being compared" in waiting
+    assert f'href="/diff?a={ids[1]}&amp;b={ids[0]}&amp;limit=500"' in waiting
+    ready.set()
+    for module in (state_pages, diff_page):
+        monkeypatch.setattr(module, "WAIT_SECONDS", 10.0)
     assert "No operation is due." in get_page(aged, "/tables")
-    assert len(calls) == 1
+    assert "nodes and edges differ" in get_page(aged, diff)
 
 
 def test_pages_name_the_chosen_run_in_their_links(aged: TestClient, ids: list[str]) -> None:

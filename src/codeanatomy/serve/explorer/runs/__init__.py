@@ -3,5 +3,6 @@
 diff_page      what changed between two runs
 plots          plots as SVG
 run_pages      time line of runs, and the costs of one run
+shared_work    slow work, done once for all visitors
 state_pages    errors by file, maintenance of tables
 """

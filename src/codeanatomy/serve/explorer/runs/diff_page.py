@@ -12,8 +12,7 @@ Tests: `tests/unit/serve/test_run_pages.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +24,7 @@ from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, d
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.runs.plots import share_bar
+from codeanatomy.serve.explorer.runs.shared_work import SharedWork
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 # Elements that are listed: by default, and at most.
@@ -35,8 +35,10 @@ CHOICES = 200
 # Characters of a value.
 VALUE_CHARS = 300
 DEFINITIONS = frozenset(("MODULE", "CLASS", "FUNCTION", "TYPE_ALIAS"))
-# Comparisons that are kept: two published runs never change.
-KEPT = 8
+# Seconds that a page waits for a comparison.
+WAIT_SECONDS = 8.0
+# Lake, both runs, kind, repository and limit; two published runs never change.
+Comparison: TypeAlias = tuple[str, str, str, str | None, str | None, int]
 
 
 class DefinitionChanges(Struct):
@@ -68,17 +70,19 @@ def diff_page(visit: Visit) -> Response:
     limit = visit.number("limit", LISTED, 1, MAX_LISTED)
     if bool(a) != bool(b):
         raise UsageError("a comparison needs two runs", "choose both runs on the page /diff")
-    diff = None
+    diff, pair = None, _newest_two([each.run_id for each in published])
     if a and b:
-        first, second = (visit.lakes.at(name).snapshot.run_id for name in (a, b))
-        diff = _diff(root, first, second, kind, repo_id, limit)
-    chosen = (diff.run_a, diff.run_b) if diff else _newest_two([each.run_id for each in published])
+        pair = visit.lakes.at(a).snapshot.run_id, visit.lakes.at(b).snapshot.run_id
+        diff = COMPARISONS.result((root, *pair, kind, repo_id, limit), WAIT_SECONDS)
     return visit.page(
         "diff.html",
         diff=diff,
         files=group_changes(diff.rows) if diff else (),
         runs=published,
-        chosen=chosen,
+        chosen=pair,
+        waits=bool(a) and diff is None,
+        seconds=WAIT_SECONDS,
+        again=visit.page_link("/diff", a=a, b=b, repo=repo_id, kind=kind, limit=limit),
         repo_id=repo_id,
         kind=kind,
         repositories=sorted(visit.lake.snapshot.repositories),
@@ -86,16 +90,20 @@ def diff_page(visit: Visit) -> Response:
         max_limit=MAX_LISTED,
         share=_share,
         value_text=value_text,
-        run_of=lambda change: diff.run_a if diff and change.change == "removed" else chosen[1],
+        run_of=lambda change: pair[0] if change.change == "removed" else pair[1],
         file_link=links.file_link,
         symbol_link=links.symbol_link,
         is_definition=is_definition,
     )
 
 
-@lru_cache(maxsize=KEPT)
-def _diff(root: str, a: str, b: str, kind: str | None, repo_id: str | None, limit: int) -> RunDiff:
+def compare(question: Comparison) -> RunDiff:
+    """Compare two runs."""
+    root, a, b, kind, repo_id, limit = question
     return diff_runs(root, a, b, kinds=[kind] if kind else (), repo_id=repo_id, limit=limit)
+
+
+COMPARISONS = SharedWork(compare)
 
 
 def _newest_two(run_ids: list[str]) -> tuple[str, str]:

@@ -3,19 +3,14 @@
     GET /errors?repo=shop&severity=error        failures of extractors, and diagnostics of witnesses
     GET /tables                                 files, bytes, versions and due operations of each table
 
-The inspection of tables lists their files, which takes long in an object store: one runs at a time for all
-visitors, a page waits for it for a few seconds, and its result is kept for a short time.
+The inspection of tables lists their files, which takes long in an object store: a page waits for it for a few
+seconds, and its result is kept for a short time (`shared_work`).
 
 Tests: `tests/unit/serve/test_run_pages.py`.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotReady
 from typing import Any
 
 from msgspec import Struct
@@ -32,6 +27,7 @@ from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import MaintenanceOperation, observe
 from codeanatomy.query.verbs.errors import errors
 from codeanatomy.serve.explorer.runs.plots import bar
+from codeanatomy.serve.explorer.runs.shared_work import SharedWork
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 # Rows of a page by default, and at most.
@@ -157,29 +153,7 @@ def inspect_tables(root: str) -> TablesState:
     return TablesState(inspection.states, tasks, inspection.left_alone, inspection.unreadable)
 
 
-class SharedWork:
-    """Runs a function at most once at a time for each lake, and keeps its result for a few seconds."""
-
-    def __init__(self, function: Callable[[str], TablesState]) -> None:
-        self._function = function
-        self._worker = ThreadPoolExecutor(1)
-        self._lock = threading.Lock()
-        self._started: dict[str, tuple[float, Future[TablesState]]] = {}
-
-    def result(self, root: str, seconds: float) -> TablesState | None:
-        """Return the result, or None if it is not ready in time; its error is raised here."""
-        with self._lock:
-            since, future = self._started.get(root, (0.0, None))
-            if future is None or (future.done() and time.monotonic() - since > KEEP_SECONDS):
-                future = self._worker.submit(self._function, root)
-                self._started[root] = (time.monotonic(), future)
-        try:
-            return future.result(seconds)
-        except NotReady:
-            return None
-
-
-INSPECTIONS = SharedWork(inspect_tables)
+INSPECTIONS = SharedWork(inspect_tables, KEEP_SECONDS)
 
 PAGES: tuple[tuple[str, Page], ...] = (("/errors", errors_page), ("/tables", tables_page))
 FORMS: tuple[tuple[str, Page], ...] = ()
