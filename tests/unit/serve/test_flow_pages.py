@@ -1,4 +1,4 @@
-"""The flow of a value in the source: steps, highlighted spans, arrows, ends, evidence; hostile and wrong input."""
+"""The flow of a value in the source: steps, spans, arrows, ends, evidence; hostile and wrong input."""
 
 from __future__ import annotations
 

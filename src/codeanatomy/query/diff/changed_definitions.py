@@ -51,7 +51,7 @@ class ChangedSymbols(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class _ChangedFile(Struct, frozen=True):
+class ChangedFile(Struct, frozen=True):
     """A file that differs."""
 
     path: str
@@ -74,7 +74,7 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     other = tracked_files(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
-    changed: list[_ChangedFile] = []
+    changed: list[ChangedFile] = []
     notes = [f"{gitref}{'' if dots else ' and the work tree'}: {len(sides):,} files differ"]
     absent, outdated, old_side = [], [], []
     for path, (old, new) in sides.items():
@@ -82,24 +82,24 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
         if path not in known:
             absent.append(path)
         elif new is not None and sha256(new).hexdigest() == digest:
-            changed.append(_ChangedFile(path, None if old is None else differing_lines(old, new)[1], new))
+            changed.append(ChangedFile(path, None if old is None else differing_lines(old, new)[1], new))
         elif old is not None and sha256(old).hexdigest() == digest:
             old_side.append(path)
-            changed.append(_ChangedFile(path, None if new is None else differing_lines(old, new)[0], old))
+            changed.append(ChangedFile(path, None if new is None else differing_lines(old, new)[0], old))
         else:
             outdated.append(path)
             text = new if new is not None else old or b""
             lines = None if old is None or new is None else differing_lines(old, new)[1]
-            changed.append(_ChangedFile(path, lines, text))
+            changed.append(ChangedFile(path, lines, text))
     if old_side:
-        notes.append(f"the lake has {_list_paths(old_side)} as of {base}: line numbers are of that version")
+        notes.append(f"the lake has {list_paths(old_side)} as of {base}: line numbers are of that version")
     if outdated:
         notes.append(
-            f"the lake has another version of {_list_paths(outdated)}: line numbers may be wrong; build again"
+            f"the lake has another version of {list_paths(outdated)}: line numbers may be wrong; build again"
         )
     if absent:
-        notes.append(f"not in the lake: {_list_paths(absent)}")
-    symbols = _changed_symbols(reader, repo_id, changed)
+        notes.append(f"not in the lake: {list_paths(absent)}")
+    symbols = touched_symbols(reader, repo_id, changed)
     if not symbols:
         notes.append("no definition in the lake differs")
     return ChangedSymbols(tuple(symbols), tuple(notes))
@@ -174,7 +174,8 @@ def _read(root: Path, path: str) -> bytes | None:
         return None
 
 
-def _changed_symbols(reader: Reader, repo_id: str, changed: Sequence[_ChangedFile]) -> list[Symbol]:
+def touched_symbols(reader: Reader, repo_id: str, changed: Sequence[ChangedFile]) -> list[Symbol]:
+    """Return the definitions that the changed lines of files belong to."""
     paths = tuple(each.path for each in changed)
     if not paths:
         return []
@@ -191,7 +192,9 @@ def _changed_symbols(reader: Reader, repo_id: str, changed: Sequence[_ChangedFil
     for each in changed:
         definitions, assigned = spans.get(each.path, []), bindings.get(each.path, [])
         line_starts, texts = starts.get(each.path, []), each.text.splitlines()
-        for span in touched_definitions(definitions, assigned, each.lines, line_starts, texts):
+        # A file that could not be parsed has no definitions.
+        lines = each.lines if definitions else ()
+        for span in touched_definitions(definitions, assigned, lines, line_starts, texts):
             by_name.setdefault(span.name, []).append(span)
     return [_symbol(name, repo_id, members) for name, members in sorted(by_name.items())]
 
@@ -244,6 +247,7 @@ def _by_path(spans: Iterable[DefinitionSpan]) -> dict[str, list[DefinitionSpan]]
     return groups
 
 
-def _list_paths(paths: Sequence[str]) -> str:
+def list_paths(paths: Sequence[str]) -> str:
+    """List the first few paths, and how many more there are."""
     more = f" and {len(paths) - MAX_PATHS_SHOWN:,} more" if len(paths) > MAX_PATHS_SHOWN else ""
     return ", ".join(paths[:MAX_PATHS_SHOWN]) + more
