@@ -82,7 +82,7 @@ def draw_file(diagram: Diagram, placed: Placed, facts: Sequence[str] = ()) -> st
     """Return the diagram as a file of its own, with facts about it below its title."""
     caption = [diagram.title, *facts, *diagram.notes]
     top = 14 + CAPTION_LINE * len(caption)
-    legend, legend_width = draw_legend_parts(diagram)
+    legend, legend_width = _legend_row(diagram)
     longest = max(len(shortened(each, CAPTION_CHARS)) for each in caption)
     width = max(placed.width, longest * 7.3 + 40, legend_width + 40)
     height = top + placed.height + 40
@@ -107,14 +107,15 @@ def draw_file(diagram: Diagram, placed: Placed, facts: Sequence[str] = ()) -> st
     return "\n".join(parts)
 
 
-def draw_legend(diagram: Diagram) -> str:
-    """Return the legend as an element of a page."""
-    parts, width = draw_legend_parts(diagram)
-    return f"{_opened(-12, width, 24, 'Legend')}{parts}</svg>"
+def draw_legend(diagram: Diagram) -> list[str]:
+    """Return the samples of the legend, each as an element of a page."""
+    return [
+        f"{_opened(-12, width, 24, label, 'img')}{part}</svg>" for label, part, width in _samples(diagram)
+    ]
 
 
-def draw_legend_parts(diagram: Diagram) -> tuple[str, float]:
-    """Return the samples of colours and lines with their labels, in a row, and its width."""
+def _samples(diagram: Diagram) -> list[tuple[str, str, float]]:
+    """Return the samples of colours and lines: label, drawing and width of each."""
     samples = [
         (kind_label(kind), _sample(f"box {_style(kind)}", *BOXES.get(kind, OTHER_BOX)))
         for kind in _sorted(box.kind for box in diagram.boxes)
@@ -133,17 +134,24 @@ def draw_legend_parts(diagram: Diagram) -> tuple[str, float]:
     marks = [*(arrow.marks for arrow in diagram.arrows), *(box.marks for box in diagram.boxes)]
     if any("cycle" in each for each in marks):
         samples.append(("part of a cycle", _line("", marked="cycle", colour=CYCLE)))
+    return [
+        (label, f"{shape}{_text(34, 4, label, _ink())}", 40 + 6.8 * len(label)) for label, shape in samples
+    ]
+
+
+def _legend_row(diagram: Diagram) -> tuple[str, float]:
+    """Return the legend in a row, and its width."""
     parts, at = [], 0.0
-    for label, shape in samples:
-        parts.append(f'<g transform="translate({at:g} 0)">{shape}{_text(34, 4, label, _ink())}</g>')
-        at += 34 + 6.7 * len(label) + 20
-    return "".join(parts), max(at, 1.0)
+    for _, part, width in _samples(diagram):
+        parts.append(f'<g transform="translate({at:g} 0)">{part}</g>')
+        at += width + 14
+    return "".join(parts), at
 
 
-def _opened(top: float, width: float, height: float, title: str) -> str:
+def _opened(top: float, width: float, height: float, title: str, role: str = "group") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 {top:g} {width:g} {height:g}"'
-        f' width="{width:g}" height="{height:g}" role="group" aria-label="{_attribute(title)}"'
+        f' width="{width:g}" height="{height:g}" role="{role}" aria-label="{_attribute(title)}"'
         f' font-family="{FONT}" font-size="12">'
     )
 
@@ -151,6 +159,7 @@ def _opened(top: float, width: float, height: float, title: str) -> str:
 def _body(diagram: Diagram, placed: Placed) -> list[str]:
     lines, labels = [], []
     faint = len(diagram.arrows) > LABELS
+    frames = [frame for frame in diagram.frames if frame.key in placed.frames]
     for arrow, route in zip(diagram.arrows, placed.routes, strict=True):
         if route.points:
             line, label = _arrow(arrow, route, diagram.down, faint)
@@ -158,10 +167,11 @@ def _body(diagram: Diagram, placed: Placed) -> list[str]:
             labels.append(label)
     return [
         _heads(diagram.arrows),
-        *(_frame(frame, placed.frames[frame.key]) for frame in diagram.frames if frame.key in placed.frames),
+        *(_frame(placed.frames[frame.key]) for frame in frames),
         f'<g class="arrows" fill="none" stroke-width="{1 if faint else 1.3}">',
         *lines,
         "</g>",
+        *(_frame_title(frame, placed.frames[frame.key]) for frame in frames),
         *(_box(box, placed.boxes[box.key]) for box in diagram.boxes),
         *(labels if len(labels) <= LABELS or diagram.down else []),
     ]
@@ -220,8 +230,18 @@ def _handle(box: Box, area: Rect) -> str:
     )
 
 
-def _frame(frame: Frame, area: Rect) -> str:
-    title = _text(10, 16, frame.title, f'class="frame-title" font-size="10" fill="{MUTED}"')
+def _frame(area: Rect) -> str:
+    return (
+        f'<g class="frame" transform="translate({area.x:g} {area.y:g})">'
+        f'<rect class="shape" width="{area.width:g}" height="{area.height:g}" rx="8" fill="#f5f7f9"'
+        f' stroke="{LINE}"/></g>'
+    )
+
+
+def _frame_title(frame: Frame, area: Rect) -> str:
+    """Return the name of a frame, which is also the button to collapse it."""
+    halo = f'stroke="{PAPER}" stroke-width="3" paint-order="stroke"'
+    title = _text(10, 16, frame.title, f'class="frame-title" font-size="10" fill="{MUTED}" {halo}')
     if frame.collapse:
         label = f"Collapse {frame.title}"
         # The bar is part of the link, so that it is large enough for a finger.
@@ -230,11 +250,7 @@ def _frame(frame: Frame, area: Rect) -> str:
             f'<rect class="bar" width="{area.width:g}" height="22" fill="{PAPER}" fill-opacity="0"/>'
             f'<path d="M{area.width - 20:g} 12 h10" stroke="{MUTED}" stroke-width="1.6"/>{title}</a>'
         )
-    return (
-        f'<g class="frame" transform="translate({area.x:g} {area.y:g})">'
-        f'<rect class="shape" width="{area.width:g}" height="{area.height:g}" rx="8" fill="#f5f7f9"'
-        f' stroke="{LINE}"/>{title}</g>'
-    )
+    return f'<g class="frame" transform="translate({area.x:g} {area.y:g})">{title}</g>'
 
 
 def _arrow(arrow: Arrow, route: Route, down: bool, faint: bool) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def picture_page(visit: Visit) -> Response:
         others=_others(symbol, address),
         # Both are made by `drawing`, which escapes every text.
         drawing=Markup(drawing),  # noqa: S704
-        legend=Markup(draw_legend(diagram)) if diagram.boxes else "",  # noqa: S704
+        legend=[Markup(sample) for sample in draw_legend(diagram)],  # noqa: S704
         diagram=diagram,
         picture=picture,
     )

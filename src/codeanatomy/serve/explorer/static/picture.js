@@ -207,7 +207,9 @@ function listen() {
     const box = event.target.closest?.(".box");
     if (!box) return;
     trace(box);
-    if (box.dataset.lines) light([box], linesOf(box));
+    if (!box.dataset.lines) return;
+    light([box], linesOf(box));
+    scrollTo(linesOf(box)[0]);
   };
   const leave = (event) => {
     if (event.target.closest?.(".box") && !event.relatedTarget?.closest?.(".box")) trace(null);
@@ -217,10 +219,7 @@ function listen() {
   frame.addEventListener("focusin", (event) => {
     enter(event);
     const box = event.target.closest?.(".box");
-    if (box && event.target.matches(":focus-visible")) {
-      centre(box);
-      scrollTo(linesOf(box)[0]);
-    }
+    if (box && event.target.matches(":focus-visible")) centre(box);
   });
   frame.addEventListener("focusout", leave);
 }
