@@ -155,6 +155,8 @@ def _uses(reader: Reader, repo_id: str, rows: Iterable[Row], leading: Iterable[R
         else:
             edges_from.setdefault(source, []).append(edge)
     known = {row[0]: row for row in rows if row[1] in LOCAL}
+    # An attribute may be assigned in another file than that of its class.
+    assigned = {node: line for node, line in assigned.items() if node in known}
     wanted = {edge[2] for several in edges_from.values() for edge in several} - known.keys()
     others = Query(
         "SELECT n.node_id, n.node_kind, n.subkind, n.name, coalesce(n.qualname, n.name), n.path, n.line"
