@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from codeanatomy.query.lake import Lake
 from codeanatomy.serve.explorer import flow_pages
-from codeanatomy.serve.explorer.excerpts import MAX_LINES
-from codeanatomy.serve.explorer.flow_steps import MAX_STEPS
+from codeanatomy.serve.explorer.flows.excerpts import MAX_LINES
+from codeanatomy.serve.explorer.flows.flow_steps import MAX_STEPS
 from support.explorer import explorer_client, get_page
 from support.light_builds import clean_lake
 

@@ -17,8 +17,8 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from codeanatomy.query.diff.changed_definitions import (
-    ChangedFile,
     ChangedSymbols,
+    DifferingFile,
     differing_lines,
     list_paths,
     touched_symbols,
@@ -39,17 +39,17 @@ def changed_between_runs(before: Reader, after: Reader, repo_id: str) -> RunChan
     was, now = _digests(before, repo_id), _digests(after, repo_id)
     paths = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
     old, new = _texts(before, repo_id, paths), _texts(after, repo_id, paths)
-    changed: list[ChangedFile] = []
-    removed: list[ChangedFile] = []
+    changed: list[DifferingFile] = []
+    removed: list[DifferingFile] = []
     for path in paths:
         left, right = old.get(path), new.get(path)
         if left is None or right is None:
-            changed += [ChangedFile(path, None, right)] if right is not None else []
-            removed += [ChangedFile(path, None, left)] if left is not None else []
+            changed += [DifferingFile(path, None, right)] if right is not None else []
+            removed += [DifferingFile(path, None, left)] if left is not None else []
         else:
             lines = differing_lines(left, right)
-            changed.append(ChangedFile(path, lines[1], right))
-            removed.append(ChangedFile(path, lines[0], left))
+            changed.append(DifferingFile(path, lines[1], right))
+            removed.append(DifferingFile(path, lines[0], left))
     symbols = touched_symbols(after, repo_id, changed)
     gone = touched_symbols(before, repo_id, removed)
     kept = _known(after, repo_id, [symbol.symbol for symbol in gone])

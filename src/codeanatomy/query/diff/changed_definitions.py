@@ -51,7 +51,7 @@ class ChangedSymbols(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-class ChangedFile(Struct, frozen=True):
+class DifferingFile(Struct, frozen=True):
     """A file that differs."""
 
     path: str
@@ -74,7 +74,7 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     other = tracked_files(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
-    changed: list[ChangedFile] = []
+    changed: list[DifferingFile] = []
     notes = [f"{gitref}{'' if dots else ' and the work tree'}: {len(sides):,} files differ"]
     absent, outdated, old_side = [], [], []
     for path, (old, new) in sides.items():
@@ -82,15 +82,15 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
         if path not in known:
             absent.append(path)
         elif new is not None and sha256(new).hexdigest() == digest:
-            changed.append(ChangedFile(path, None if old is None else differing_lines(old, new)[1], new))
+            changed.append(DifferingFile(path, None if old is None else differing_lines(old, new)[1], new))
         elif old is not None and sha256(old).hexdigest() == digest:
             old_side.append(path)
-            changed.append(ChangedFile(path, None if new is None else differing_lines(old, new)[0], old))
+            changed.append(DifferingFile(path, None if new is None else differing_lines(old, new)[0], old))
         else:
             outdated.append(path)
             text = new if new is not None else old or b""
             lines = None if old is None or new is None else differing_lines(old, new)[1]
-            changed.append(ChangedFile(path, lines, text))
+            changed.append(DifferingFile(path, lines, text))
     if old_side:
         notes.append(f"the lake has {list_paths(old_side)} as of {base}: line numbers are of that version")
     if outdated:
@@ -174,7 +174,7 @@ def _read(root: Path, path: str) -> bytes | None:
         return None
 
 
-def touched_symbols(reader: Reader, repo_id: str, changed: Sequence[ChangedFile]) -> list[Symbol]:
+def touched_symbols(reader: Reader, repo_id: str, changed: Sequence[DifferingFile]) -> list[Symbol]:
     """Return the definitions that the changed lines of files belong to."""
     paths = tuple(each.path for each in changed)
     if not paths:

@@ -9,7 +9,7 @@ r"""Parse a unified diff, as `git diff` and `diff -u` print it, and find the def
 
 The text may be hostile: it is only compared with files of the lake, and no path in it is opened. A hunk must
 have the number of lines that its header states. Lines of the lake's file are those of the side that the diff
-agrees with, of the text before or after the change; if it agrees with neither, a note says so.
+agrees with, of the text before or after the change; if it agrees with neither, there is a note.
 
 Tests: `tests/unit/query/test_patch_text.py`.
 """
@@ -24,8 +24,8 @@ from msgspec import Struct
 from codeanatomy.errors import MAX_NAME_CHARS, UsageError
 from codeanatomy.query.diff.changed_definitions import (
     SUFFIXES,
-    ChangedFile,
     ChangedSymbols,
+    DifferingFile,
     list_paths,
     touched_symbols,
 )
@@ -110,7 +110,7 @@ def patched_symbols(reader: Reader, repo_id: str, text: str) -> ChangedSymbols:
         {"b": Slice("repo_file_blobs_v1", repo_id=(repo_id,), path=paths)},
     )
     texts: dict[str, str] = dict(reader.rows(blobs)) if paths else {}
-    changed: dict[str, ChangedFile] = {}
+    changed: dict[str, DifferingFile] = {}
     notes = [f"the diff changes {len(files):,} Python files"]
     absent, outdated, before = [], [], []
     for at, file in enumerate(files):
@@ -126,7 +126,7 @@ def patched_symbols(reader: Reader, repo_id: str, text: str) -> ChangedSymbols:
             before.append(path)
         lines = (side or file.new).changed
         is_whole = None in file.paths or file.binary or len(lines) > MAX_CHANGED_LINES
-        changed[path] = ChangedFile(path, None if is_whole else lines, data)
+        changed[path] = DifferingFile(path, None if is_whole else lines, data)
     if before:
         notes.append(f"the lake has {list_paths(before)} as before the change")
     if outdated:

@@ -6,9 +6,8 @@ add suggestions, hover cards, zoom and sorting. Each page names the run it was m
 for that run, so that a page never mixes two runs.
 
     app             routes, and the responses to errors
-    excerpts        lines around spans of several files
     flow_pages      where the value of a variable comes from and goes
-    flow_steps      steps of a value with their arrows and ends
+    flows           steps, arrows and excerpts of a flow
     guard           who may send a request: Host, Origin, token, size, time; headers of every response
     home            repositories and search
     impact_page     what a change affects

@@ -6,7 +6,7 @@
     GET /api/r/shop/edge?id=PASSES_TO;argument:...          the same as JSON
 
 The page has the steps as a list, and the lines around them with highlighted spans; a script draws arrows
-between the spans. What the list says is complete without them.
+between the spans. The list is complete without them.
 
 Tests: `tests/unit/serve/test_flow_pages.py`.
 """
@@ -24,8 +24,8 @@ from codeanatomy.query.engines.statements import Query, Reader, RepositoryReader
 from codeanatomy.query.symbols import VARIABLES, resolve, with_binding_lines
 from codeanatomy.query.verbs.explain import explain
 from codeanatomy.query.verbs.flows import Direction
-from codeanatomy.serve.explorer.excerpts import excerpts
-from codeanatomy.serve.explorer.flow_steps import Lead, Span, VariableFlow, variable_flow
+from codeanatomy.serve.explorer.flows.excerpts import excerpts
+from codeanatomy.serve.explorer.flows.flow_steps import FlowLead, FlowSpan, VariableFlow, variable_flow
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 DEPTH, MAX_DEPTH = 3, 20
@@ -132,10 +132,10 @@ def _arranged(
     visit: Visit, reader: Reader, symbol: Symbol, flows: list[VariableFlow], depth: int
 ) -> dict[str, Any]:
     """Return the values of the template: steps with the numbers of their spans, and excerpts."""
-    numbers: dict[Span, int] = {}
-    steps: dict[Span, list[int]] = {}
+    numbers: dict[FlowSpan, int] = {}
+    steps: dict[FlowSpan, list[int]] = {}
 
-    def number(span: Span | None) -> int | None:
+    def number(span: FlowSpan | None) -> int | None:
         return None if span is None else numbers.setdefault(span, len(numbers))
 
     starts = {start: number(start) for flow in flows for start in flow.starts}
@@ -190,7 +190,7 @@ def short_name(symbol: str) -> str:
     return ".".join(symbol.split(".")[-2:])[:200]
 
 
-def _follow(visit: Visit, symbol: Symbol, lead: Lead, direction: str, depth: int) -> str | None:
+def _follow(visit: Visit, symbol: Symbol, lead: FlowLead, direction: str, depth: int) -> str | None:
     """Return the address of the flow of a variable that is not the one of this page."""
     return None if lead.symbol == symbol.symbol else _flow_link(visit, lead.symbol, direction, depth)
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from codeanatomy.query.engines.statements import Query, Reader, Slice
-from codeanatomy.serve.explorer.flow_steps import Span
+from codeanatomy.serve.explorer.flows.flow_steps import FlowSpan
 from codeanatomy.serve.explorer.source_text import Mark, lexed, render_lines
 
 # Lines before and after a span.
@@ -62,7 +62,7 @@ class Excerpts(Struct, frozen=True):
 
 
 def excerpts(
-    reader: Reader, repo_id: str, marks: Mapping[Span, str], steps: Mapping[Span, Sequence[int]]
+    reader: Reader, repo_id: str, marks: Mapping[FlowSpan, str], steps: Mapping[FlowSpan, Sequence[int]]
 ) -> Excerpts:
     """Return the lines around the marked spans; `steps` has the numbers of steps at spans."""
     paths = list(dict.fromkeys(span.path for span in marks))
@@ -84,7 +84,11 @@ def excerpts(
 
 
 def _file(
-    path: str, text: str, spans: Mapping[Span, str], steps: Mapping[Span, Sequence[int]], most: int
+    path: str,
+    text: str,
+    spans: Mapping[FlowSpan, str],
+    steps: Mapping[FlowSpan, Sequence[int]],
+    most: int,
 ) -> ExcerptFile:
     source = lexed(text)
     marks: list[Mark] = []

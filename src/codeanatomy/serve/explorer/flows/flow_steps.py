@@ -1,7 +1,7 @@
 """Arrange the flow of a value as numbered steps with arrows between spans of the source.
 
     flow = variable_flow(reader, resolve(reader, "shop.paths.values.give.amount"), "to", depth=3)
-    flow.steps[0].place          # Span("shop/paths/values.py", 96, 102): `amount` in `copied = amount`
+    flow.steps[0].place          # FlowSpan("shop/paths/values.py", 96, 102): `amount` in `copied = amount`
     flow.steps[0].leads          # (REACHES: the value of `amount`, COPIES: assigned to `copied`)
 
 A step is a place where a value is used. Its leads are what the graph knows there: whose value it is, and what
@@ -31,7 +31,7 @@ RECEIVED = ("COPIES", "PASSES_TO", "RETURNED")
 NOT_CALLED = FlowEnd("unknown", "no call of it is known where the value is used")
 
 
-class Span(Struct, frozen=True, order=True):
+class FlowSpan(Struct, frozen=True, order=True):
     """A span in the source, in bytes."""
 
     path: str
@@ -44,7 +44,7 @@ class Span(Struct, frozen=True, order=True):
         return self.path, self.bstart, self.bend
 
 
-class Lead(Struct, frozen=True):
+class FlowLead(Struct, frozen=True):
     """One relation at a step: whose value it is, or what receives it."""
 
     relation: str
@@ -54,22 +54,22 @@ class Lead(Struct, frozen=True):
     method: str | None
     edge_id: str | None
     # The arrow; None if one of its ends has no place in the source.
-    tail: Span | None
-    head: Span | None
+    tail: FlowSpan | None
+    head: FlowSpan | None
     # Why the variable is followed no further, if it is known.
     end: FlowEnd | None = None
 
 
-class Step(Struct, frozen=True):
+class FlowStep(Struct, frozen=True):
     """A place where a value is used, nearest first."""
 
     number: int
     depth: int
-    place: Span
+    place: FlowSpan
     line: int | None
     inside: str | None
     via: str
-    leads: tuple[Lead, ...]
+    leads: tuple[FlowLead, ...]
     # Why the value is followed no further from this place; None if it is.
     end: FlowEnd | None
 
@@ -78,13 +78,13 @@ class VariableFlow(Struct, frozen=True):
     """The steps of one direction."""
 
     direction: Direction
-    steps: tuple[Step, ...]
+    steps: tuple[FlowStep, ...]
     # Number of steps, with those that are not shown.
     total: int
     # Whether variables at the greatest depth may have further steps.
     deeper: bool
     # Where the variable itself is defined.
-    starts: tuple[Span, ...]
+    starts: tuple[FlowSpan, ...]
     # Why nothing is known to set the variable, if so.
     end: FlowEnd | None
 
@@ -94,10 +94,10 @@ def variable_flow(
 ) -> VariableFlow:
     """Follow the value of a variable in one direction; steps are numbered from `first`."""
     placed, _ = trace_flows(reader, symbol, depth, direction, returns=True)
-    groups: dict[Span, list[tuple[int, ValueFlow]]] = {}
+    groups: dict[FlowSpan, list[tuple[int, ValueFlow]]] = {}
     for distance, flow in placed:
         if flow.bstart is not None and flow.bend is not None:
-            groups.setdefault(Span(flow.path, flow.bstart, flow.bend), []).append((distance, flow))
+            groups.setdefault(FlowSpan(flow.path, flow.bstart, flow.bend), []).append((distance, flow))
     shown = dict(list(groups.items())[:MAX_STEPS])
     start = start_flows if direction == "to" else start_origins
     started = {each.state for each in start(reader, symbol.ids, symbol.symbol) if each.state}
@@ -138,18 +138,18 @@ def variable_flow(
 
 def _step(
     number: int,
-    place: Span,
+    place: FlowSpan,
     group: Sequence[tuple[int, ValueFlow]],
     direction: Direction,
-    spans: dict[str, list[Span]],
+    spans: dict[str, list[FlowSpan]],
     end: FlowEnd | None,
     variable_ends: dict[str, FlowEnd],
-) -> Step:
+) -> FlowStep:
     depth, flow = group[0]
     # What receives the value is named last, or first if values are followed back.
     ordered = sorted(group, key=lambda each: (each[1].relation in RECEIVED) == (direction == "to"))
     leads = [
-        Lead(
+        FlowLead(
             each.relation,
             each.symbol,
             each.kind,
@@ -163,12 +163,12 @@ def _step(
     ]
     # One variable may have several definitions that reach a place.
     unique = {(lead.relation, lead.symbol, lead.tail, lead.head): lead for lead in leads}
-    return Step(number, depth, place, flow.line, flow.inside, flow.via, tuple(unique.values()), end)
+    return FlowStep(number, depth, place, flow.line, flow.inside, flow.via, tuple(unique.values()), end)
 
 
 def _arrow(
-    place: Span, flow: ValueFlow, direction: Direction, spans: dict[str, list[Span]]
-) -> tuple[Span | None, Span | None]:
+    place: FlowSpan, flow: ValueFlow, direction: Direction, spans: dict[str, list[FlowSpan]]
+) -> tuple[FlowSpan | None, FlowSpan | None]:
     """Return where the arrow of a lead begins and ends: at a variable's definition and at the place."""
     receives = flow.relation in RECEIVED
     is_new = receives == (direction == "to")
@@ -180,8 +180,8 @@ def _arrow(
 
 
 def _ends(
-    reader: Reader, direction: Direction, shown: dict[Span, list[tuple[int, ValueFlow]]]
-) -> dict[Span, FlowEnd]:
+    reader: Reader, direction: Direction, shown: dict[FlowSpan, list[tuple[int, ValueFlow]]]
+) -> dict[FlowSpan, FlowEnd]:
     """Return why values are followed no further from places that have leads of one side only."""
     one_sided = [
         place
@@ -193,16 +193,18 @@ def _ends(
     return {place: ends[place.key] for place in one_sided if place.key in ends}
 
 
-def _unset_ends(reader: Reader, states: Iterable[str], spans: dict[str, list[Span]]) -> dict[str, FlowEnd]:
+def _unset_ends(
+    reader: Reader, states: Iterable[str], spans: dict[str, list[FlowSpan]]
+) -> dict[str, FlowEnd]:
     """Return what sets variables that get no whole value of an expression."""
     unset = {state: spans[state][0] for state in states if state in spans}
     ends = definition_ends(reader, [span.key for span in unset.values()])
     return {state: ends[span.key] for state, span in unset.items() if span.key in ends}
 
 
-def _definition_spans(reader: Reader, states: Sequence[str]) -> dict[str, list[Span]]:
+def _definition_spans(reader: Reader, states: Sequence[str]) -> dict[str, list[FlowSpan]]:
     """Return where the variables of states are defined: events, attributes that are assigned, functions."""
-    spans: dict[str, list[Span]] = {}
+    spans: dict[str, list[FlowSpan]] = {}
     bindings = [state for state in states if state.startswith("binding:")]
     others = [state for state in states if not state.startswith("binding:")]
     defined: Iterable[Row] = ()
@@ -223,5 +225,5 @@ def _definition_spans(reader: Reader, states: Sequence[str]) -> dict[str, list[S
             )
         )
     for state, path, bstart, bend in (*defined, *assigned):
-        spans.setdefault(state, []).append(Span(path, bstart, bend))
+        spans.setdefault(state, []).append(FlowSpan(path, bstart, bend))
     return spans
