@@ -15,18 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 from msgspec import Struct
 
+from codeanatomy.catalog.kinds import NODE_KINDS
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.symbols import KINDS
 from codeanatomy.query.walks.reachability import edges_at
 
 USES = ("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS")
-LOCAL = ("CLASS", "FUNCTION", "PARAMETER", "BINDING", "MODULE")
+LOCAL = ("CLASS", "FUNCTION", "PARAMETER", "BINDING")
 # The targets of the first kind of edges that a name has are those it refers to.
 RELATIONS = (("REFERS_TO", "IMPORTS_NAME"), ("IMPORTS_MODULE",), ("WRITES", "DELETES", "READS"))
-EDGE_KINDS = tuple(kind for kinds in RELATIONS for kind in kinds)
+RANKS = {kind: rank for rank, kinds in enumerate(RELATIONS) for kind in kinds}
 EVERYTHING = (0, 2**62)
 
 
@@ -92,7 +94,7 @@ def file_names(reader: Reader, repo_id: str, path: str, within: tuple[int, int] 
     of_names = Query(
         "SELECT e.edge_kind, e.src_node_id, e.dst_node_id, e.line, e.confidence, e.resolution_method FROM e"
         " WHERE e.edge_kind = 'DEFINES_BINDING' OR e.bstart BETWEEN ? AND ?",
-        {"e": edges((*EDGE_KINDS, "DEFINES_BINDING"), repo_id, path=(path,))},
+        {"e": edges((*RANKS, "DEFINES_BINDING"), repo_id, path=(path,))},
         within,
     )
     # At the same time: both wait for files.
@@ -140,6 +142,18 @@ def annotated_types(reader: Reader, ids: Collection[str]) -> dict[str, str]:
     return {owners[node]: text for node, text in reader.rows(query)} if owners else {}
 
 
+def nodes_named(reader: Reader, repo_id: str, ids: Collection[str]) -> dict[str, Row]:
+    """Return nodes by id: id, kind, subkind, name, qualified name, path, line; only their kinds are read."""
+    prefixes = {node.partition(":")[0] for node in ids}
+    kinds = [kind for kind in KINDS if NODE_KINDS[kind].prefix in prefixes]
+    query = Query(
+        "SELECT n.node_id, n.node_kind, n.subkind, n.name, coalesce(n.qualname, n.name), n.path, n.line"
+        " FROM n",
+        {"n": nodes(kinds, repo_id, node_id=sorted(ids))},
+    )
+    return {row[0]: row for row in reader.rows(query)} if kinds else {}
+
+
 def _place(row: Row) -> tuple[int, int, str]:
     return row[7] or 0, -(row[8] or 0), row[0]
 
@@ -147,53 +161,54 @@ def _place(row: Row) -> tuple[int, int, str]:
 def _uses(reader: Reader, repo_id: str, rows: Iterable[Row], leading: Iterable[Row]) -> list[NameUse]:
     """Combine the identifiers of a file with what their edges lead to."""
     assigned: dict[str, int] = {}
-    edges_from: dict[str, list[Row]] = {}
+    # By source: edges of the first kinds that it has, and those to modules.
+    best: dict[str, tuple[int, list[Row]]] = {}
+    modules: dict[str, list[Row]] = {}
     for edge in leading:
         kind, source, target, line, *_ = edge
         if kind == "DEFINES_BINDING":
             assigned[target] = min(line or 0, assigned.get(target, line or 0))
-        else:
-            edges_from.setdefault(source, []).append(edge)
+            continue
+        if kind == "IMPORTS_MODULE":
+            modules.setdefault(source, []).append(edge)
+        rank = RANKS[kind]
+        known_rank, several = best.get(source, (rank, []))
+        if rank < known_rank or source not in best:
+            best[source] = (rank, [edge])
+        elif rank == known_rank:
+            several.append(edge)
     known = {row[0]: row for row in rows if row[1] in LOCAL}
     # An attribute may be assigned in another file than that of its class.
     assigned = {node: line for node, line in assigned.items() if node in known}
-    wanted = {edge[2] for several in edges_from.values() for edge in several} - known.keys()
-    others = Query(
-        "SELECT n.node_id, n.node_kind, n.subkind, n.name, coalesce(n.qualname, n.name), n.path, n.line"
-        " FROM n",
-        {"n": nodes(KINDS, repo_id, node_id=sorted(wanted))},
-    )
-    known |= {row[0]: row for row in reader.rows(others)} if wanted else {}
-    uses: list[NameUse] = []
-    for node, kind, subkind, name, _, _, _, bstart, bend in rows:
-        if kind in USES and bstart is not None:
-            several = edges_from.get(node, [])
-            groups = [_targets(several, kinds, known, assigned) for kinds in RELATIONS]
-            uses.append(
-                NameUse(node, kind, subkind, name, bstart, bend, next(filter(None, groups), ()), groups[1])
-            )
-    return sorted(uses, key=lambda use: (use.bstart, use.bend, use.node_id))
+    wanted = {edge[2] for edge in chain(*(each for _, each in best.values()), *modules.values())}
+    known |= nodes_named(reader, repo_id, wanted - known.keys())
+    return [
+        NameUse(
+            node,
+            kind,
+            subkind,
+            name,
+            bstart,
+            bend,
+            _targets(best[node][1], known, assigned) if node in best else (),
+            _targets(modules[node], known, assigned) if node in modules else (),
+        )
+        for node, kind, subkind, name, _, _, _, bstart, bend in sorted(rows, key=_place)
+        if kind in USES and bstart is not None
+    ]
 
 
 def _targets(
-    several: Iterable[Row], kinds: Collection[str], known: Mapping[str, Row], assigned: Mapping[str, int]
+    several: Iterable[Row], known: Mapping[str, Row], assigned: Mapping[str, int]
 ) -> tuple[Target, ...]:
-    """Return the targets of edges of some kinds, the most certain first."""
+    """Return the targets of edges, the most certain first."""
     targets: dict[str, Target] = {}
     for relation, _, target, _, confidence, method in several:
-        if relation in kinds and target in known:
-            _, kind, subkind, _, symbol, path, line, *_ = known[target]
-            made = Target(
-                target,
-                kind,
-                subkind,
-                symbol,
-                path,
-                line or assigned.get(target),
-                relation,
-                confidence,
-                method,
-            )
-            if target not in targets or confidence > targets[target].confidence:
-                targets[target] = made
+        if target not in known or (target in targets and targets[target].confidence >= confidence):
+            continue
+        _, kind, subkind, _, symbol, path, line, *_ = known[target]
+        line = line or assigned.get(target)
+        targets[target] = Target(target, kind, subkind, symbol, path, line, relation, confidence, method)
+    if len(targets) < 2:
+        return tuple(targets.values())
     return tuple(sorted(targets.values(), key=lambda each: (-each.confidence, each.symbol, each.node_id)))

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, edges, nodes
-from codeanatomy.query.symbols import KINDS
+from codeanatomy.query.walks.identifiers import nodes_named
 
 # Groups: the kinds of symbols that have them, the end of the edges at which the symbol is, and their kind.
 GROUPS = {
@@ -63,10 +63,10 @@ def relatives(reader: Reader, symbol: Symbol) -> dict[str, list[Relative]]:
         for kind, node, confidence, method, ordinal in reader.rows(query) if groups else ():
             hops.setdefault(groups[kind], {})[node] = (confidence, method, ordinal or 0)
     ids = {node for group in hops.values() for node in group}
-    named = _named(reader, symbol.repo_id, ids)
+    named = nodes_named(reader, symbol.repo_id, ids)
     result = {
         group: [
-            _relative(named[node], confidence, method)
+            _relative(named[node][:3] + named[node][4:], confidence, method)
             for node, (confidence, method, _) in sorted(
                 hops[group].items(), key=lambda item: (item[1][2] if group == "parameters" else 0, item[0])
             )
@@ -91,15 +91,6 @@ def _relative(row: Row, confidence: float, method: str | None) -> Relative:
 
 def _place(each: Relative) -> tuple[str, int, str, str]:
     return each.path or "", each.line or 0, each.symbol, each.node_id
-
-
-def _named(reader: Reader, repo_id: str, ids: Iterable[str]) -> dict[str, Row]:
-    wanted = sorted(ids)
-    query = Query(
-        "SELECT n.node_id, n.node_kind, n.subkind, coalesce(n.qualname, n.name), n.path, n.line FROM n",
-        {"n": nodes(KINDS, repo_id, node_id=wanted)},
-    )
-    return {row[0]: row for row in reader.rows(query)} if wanted else {}
 
 
 def _variables(reader: Reader, symbol: Symbol, known: Iterable[str]) -> list[Relative]:

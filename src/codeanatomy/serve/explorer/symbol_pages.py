@@ -33,7 +33,7 @@ from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import annotated_types, file_names
 from codeanatomy.query.walks.relatives import GROUPS, relatives
 from codeanatomy.serve.explorer.source_names import actions, kind_label, linked_names
-from codeanatomy.serve.explorer.source_text import SourceLine, lexed, render_lines, source_file
+from codeanatomy.serve.explorer.source_text import FIELD, SourceLine, lexed, render_lines, source_file
 from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
 
 # Rows of each list on the page of a symbol, and of a list on its own.
@@ -195,7 +195,7 @@ def _definition(
         first, last = source.line_of(bstart), source.line_of(max(bstart, bend - 1))
         while first > 1 and source.data[slice(*source.span(first - 1))].lstrip().startswith(b"@"):
             first -= 1
-        head = signature(source.data, bstart, bend)
+        head = _signature(source.data, bstart, bend)
     end = min(last, first + EXCERPT_LINES - 1)
     names = file_names(reader, symbol.repo_id, path, (source.span(first)[0], source.span(end)[1]))
     lines = render_lines(
@@ -205,6 +205,18 @@ def _definition(
         names=linked_names(visit, symbol.repo_id, path, file.text, names, first, end),
     )
     return ShownDefinition(path, line, link, head, cut, annotated, lines, last - end)
+
+
+def _signature(data: bytes, bstart: int, bend: int) -> str | None:
+    """Return the signature of a definition; only its head is parsed, since a class may be long."""
+    depth = 0
+    for match in FIELD.finditer(data, bstart, bend):
+        mark = match.group() if match.lastgroup == "bracket" else b""
+        if mark == b":" and depth == 0:
+            head = data[bstart : match.end()] + b" pass"
+            return signature(head, 0, len(head))
+        depth += (mark in (b"(", b"[", b"{")) - (mark in (b")", b"]", b"}"))
+    return signature(data, bstart, bend)
 
 
 def _listed(visit: Visit, row: Mapping[str, Any]) -> ListRow:
