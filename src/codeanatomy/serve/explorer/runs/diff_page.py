@@ -53,12 +53,15 @@ class FileChanges(Struct):
 
     repo_id: str
     path: str | None
+    # The change of the file itself.
+    own: ElementChange | None
     definitions: list[DefinitionChanges]
 
     @property
     def total(self) -> int:
         """The number of changes that are listed."""
-        return sum(len(each.inside) + (each.own is not None) for each in self.definitions)
+        inside = sum(len(each.inside) + (each.own is not None) for each in self.definitions)
+        return inside + (self.own is not None)
 
 
 def diff_page(visit: Visit) -> Response:
@@ -114,7 +117,12 @@ def _newest_two(run_ids: list[str]) -> tuple[str, str]:
 def group_changes(rows: Iterable[ElementChange]) -> list[FileChanges]:
     """Group changes by file and by the definition that contains them, in the order of the source."""
     groups: dict[tuple[str, str | None], dict[str | None, DefinitionChanges]] = {}
+    files: dict[tuple[str, str | None], ElementChange] = {}
     for change in rows:
+        if change.element == "node" and change.kind == "FILE":
+            files[change.repo_id, change.path] = change
+            groups.setdefault((change.repo_id, change.path), {})
+            continue
         definitions = groups.setdefault((change.repo_id, change.path), {})
         group = definitions.setdefault(definition_key_of(change.id), DefinitionChanges(None, []))
         if is_definition(change) and group.own is None:
@@ -122,7 +130,7 @@ def group_changes(rows: Iterable[ElementChange]) -> list[FileChanges]:
         else:
             group.inside.append(change)
     return [
-        FileChanges(*place, sorted(definitions.values(), key=_first_line))
+        FileChanges(*place, files.get(place), sorted(definitions.values(), key=_first_line))
         for place, definitions in sorted(groups.items(), key=lambda item: (item[0][0], item[0][1] or ""))
     ]
 
