@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -17,7 +18,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
-from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.errors import EnvironmentProblem, SqlRefused
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.check import check
 from codeanatomy.serve.explorer import sql_page
@@ -190,40 +191,61 @@ def test_other_sites_cannot_run_statements(client: TestClient) -> None:
 
 
 def test_only_a_few_statements_run_at_the_same_time() -> None:
-    turns = Turns(running=1, waiting=1, seconds=5)
-    entered, leave, order = threading.Event(), threading.Event(), []
+    turns = Turns(running=1, waiting=1, wait_seconds=5)
+    leave, order = threading.Event(), []
 
-    def work(name: str) -> None:
-        with turns.take():
-            order.append(name)
-            entered.set()
-            assert leave.wait(5)
+    def work(name: str) -> str:
+        order.append(name)
+        assert leave.wait(5)
+        return name
 
-    first = threading.Thread(target=work, args=("first",))
-    first.start()
-    assert entered.wait(5)
-    second = threading.Thread(target=work, args=("second",))
-    second.start()
-    while second.is_alive() and turns._places._value:
-        time.sleep(0.01)
-    # The first works, the second waits, the third is refused at once.
-    started = time.monotonic()
-    with pytest.raises(EnvironmentProblem, match="other statements are running"), turns.take():
-        pytest.fail("no turn was free")
-    assert time.monotonic() - started < 1
-    assert order == ["first"]
-    leave.set()
-    first.join()
-    second.join()
+    with ThreadPoolExecutor(2) as visitors:
+        first = visitors.submit(turns.run, lambda: work("first"), 10)
+        while order != ["first"]:
+            time.sleep(0.01)
+        second = visitors.submit(turns.run, lambda: work("second"), 10)
+        # The first runs, the second waits, the third is refused at once.
+        while turns._places._value:
+            time.sleep(0.01)
+        started = time.monotonic()
+        with pytest.raises(EnvironmentProblem, match="other statements are running"):
+            turns.run(lambda: work("third"), 10)
+        assert time.monotonic() - started < 1
+        assert order == ["first"]
+        leave.set()
+        assert (first.result(), second.result()) == ("first", "second")
     assert order == ["first", "second"]
-    with turns.take():
-        pass
+    assert turns.run(lambda: "again", 1) == "again"
+
+
+def test_a_page_does_not_wait_for_what_cannot_be_interrupted() -> None:
+    turns = Turns(running=1, waiting=1, wait_seconds=0.05)
+    leave = threading.Event()
+    with pytest.raises(SqlRefused, match=r"longer than 0\.1 seconds"):
+        turns.run(lambda: leave.wait(5), 0.1)
+    # It still has its turn.
+    with pytest.raises(EnvironmentProblem, match="other statements are running"):
+        turns.run(lambda: True, 1)
+    leave.set()
+    while turns._places._value < 2:
+        time.sleep(0.01)
+    assert turns.run(lambda: True, 1)
+    with pytest.raises(TimeoutError, match="of the lake"):
+        turns.run(_time_out, 1)
+
+
+def _time_out() -> None:
+    raise TimeoutError("of the lake")
 
 
 def test_waiting_ends(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> None:
-    turns = Turns(running=1, waiting=1, seconds=0.05)
+    turns = Turns(running=1, waiting=1, wait_seconds=0.05)
     monkeypatch.setattr(sql_page, "TURNS", turns)
-    with turns.take():
+    leave = threading.Event()
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(turns.run, lambda: leave.wait(20), 20)
+        while turns._places._value > 1:
+            time.sleep(0.01)
         answer = post(client, CLASSES)
         assert answer.status_code == 503
         check_page(answer.text)
@@ -231,10 +253,11 @@ def test_waiting_ends(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> No
         # The statement is kept.
         assert CLASSES in unescape(answer.text)
         assert client.post("/api/sql/check", data={"q": CLASSES}).status_code == 503
-    assert post(client, CLASSES).status_code == 200
-    assert "longer" not in post(client, "SELECT nope FROM symbols").text
-    with turns.take():
-        pass
+        leave.set()
+        assert running.result()
+    while turns._places._value < 2:
+        time.sleep(0.01)
+    assert "78 rows" in post(client, CLASSES).text
 
 
 def test_csv_has_all_rows_and_no_formulas(client: TestClient, ask_lake: Path) -> None:

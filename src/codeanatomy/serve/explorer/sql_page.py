@@ -5,7 +5,8 @@
     POST /api/sql/check         q: diagnostics with their places, while a visitor types
 
 A statement is checked by `query.sql.check` and run by `query.sql.light`, which interrupts it when its time is
-over. A few statements run at the same time, a few more wait, and others are refused (`Turns`).
+over. A few statements run at the same time, a few more wait, and others are refused (`Turns`). DuckDB does
+not interrupt a window over long lists, so a page does not wait much longer than the time limit.
 
 Cells with a path, a symbol, a run or `path:line` lead to its page. A spreadsheet would run a text that begins
 with `=`, `+`, `-` or `@` as a formula, so such a text begins with an apostrophe in a CSV file.
@@ -20,9 +21,10 @@ import io
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotReady
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -54,10 +56,13 @@ MAX_LINK_CHARS = 4_000
 # Characters of a cell, and of all cells together.
 CELL_CHARS = 500
 PAGE_CHARS = 2_000_000
-# Statements that run at the same time, that wait, and for how long.
+# Statements that run at the same time, that wait, and for how many seconds.
 RUNNING = 2
 WAITING = 6
 WAIT_SECONDS = 10.0
+# Seconds after which a page stops to wait for a statement that DuckDB does not interrupt, and for a check.
+GRACE_SECONDS = 5
+CHECK_SECONDS = 10
 
 # Each begins with its title.
 EXAMPLES = """\
@@ -118,6 +123,9 @@ PLACE = re.compile(r"([^\s:][^:\n]{0,500}\.pyi?):(\d{1,9})")
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
+Result = TypeVar("Result")
+
+
 class SqlResult(Struct, frozen=True):
     """The rows of a statement as they are shown."""
 
@@ -130,27 +138,37 @@ class SqlResult(Struct, frozen=True):
 
 
 class Turns:
-    """Let a few callers work at the same time and a few wait; refuse the others."""
+    """Let a few functions run at the same time and a few wait; refuse the others."""
 
-    def __init__(self, running: int, waiting: int, seconds: float) -> None:
-        self._free = threading.BoundedSemaphore(running)
+    def __init__(self, running: int, waiting: int, wait_seconds: float) -> None:
+        self._workers = ThreadPoolExecutor(running)
         self._places = threading.BoundedSemaphore(running + waiting)
-        self._seconds = seconds
+        self._wait_seconds = wait_seconds
 
-    @contextmanager
-    def take(self) -> Iterator[None]:
-        """Work in a turn. Raise EnvironmentProblem if none is free in time."""
+    def run(self, function: Callable[[], Result], seconds: float) -> Result:
+        """Run a function in a turn. Raise EnvironmentProblem if none is free in time.
+
+        Raise SqlRefused if it takes longer than some seconds: it keeps its turn until it has ended.
+        """
         if not self._places.acquire(blocking=False):
             raise _busy()
+        has_begun = threading.Event()
+
+        def work() -> Result:
+            has_begun.set()
+            return function()
+
+        future = self._workers.submit(work)
+        future.add_done_callback(lambda _: self._places.release())
+        if not has_begun.wait(self._wait_seconds) and future.cancel():
+            raise _busy()
         try:
-            if not self._free.acquire(timeout=self._seconds):
-                raise _busy()
-            try:
-                yield
-            finally:
-                self._free.release()
-        finally:
-            self._places.release()
+            return future.result(seconds)
+        except NotReady:
+            if future.done():
+                raise
+        late = Diagnostic("time", f"it took longer than {seconds:g} seconds", suggestion="select less")
+        raise SqlRefused([msgspec.to_builtins(late)])
 
 
 def _busy() -> EnvironmentProblem:
@@ -196,8 +214,7 @@ def _run(lake: Lake, text: str, rows: int, seconds: int) -> SqlAnswer:
             f"the statement has {len(text):,} characters, more than {MAX_CHARS:,}",
             "run it with `codeanatomy sql`",
         )
-    with TURNS.take():
-        return lake.sql(text, limit=rows, seconds=seconds)
+    return TURNS.run(lambda: lake.sql(text, limit=rows, seconds=seconds), seconds + GRACE_SECONDS)
 
 
 def _chosen(fields: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
@@ -249,8 +266,7 @@ def check_statement(visit: Visit) -> Response:
     problems: Any = ()
     if text.strip() and len(text) <= MAX_CHECKED_CHARS:
         try:
-            with TURNS.take():
-                check(text)
+            TURNS.run(lambda: check(text), CHECK_SECONDS)
         except SqlRefused as refusal:
             problems = refusal.diagnostics
     return visit.json({"diagnostics": problems, "checked": len(text) <= MAX_CHECKED_CHARS})
