@@ -278,7 +278,7 @@ def _arrow(arrow: Arrow, route: Route, down: bool, faint: bool) -> tuple[str, st
     )
     if not arrow.label:
         return line, ""
-    x, y = _middle(route.points, down)
+    x, y = _middle(route, down)
     # A halo keeps the label apart from lines that cross it.
     halo = f'font-size="9" text-anchor="middle" stroke="{PAPER}" stroke-width="3" paint-order="stroke"'
     return line, _text(x, y, arrow.label, f'class="label {_style(kind)}" {halo} fill="{colour}"')
@@ -309,9 +309,11 @@ def _is_around(points: Sequence[Point], down: bool) -> bool:
     return points[1][axis] == points[2][axis]
 
 
-def _middle(points: Sequence[Point], down: bool) -> Point:
+def _middle(route: Route, down: bool) -> Point:
     """Return the position of a label: near the start, where lines to one target have not met yet."""
-    (x1, y1), (x2, y2) = points[0], points[1]
+    points = route.points
+    first = 1 if route.back and len(points) == 4 and _is_around(points, down) else 0
+    (x1, y1), (x2, y2) = points[first : first + 2]
     return ((x1 + x2) / 2, (y1 + y2) / 2 + (3 if down else -2))
 
 

@@ -32,8 +32,8 @@ RANK_GAP, GAP, LANE = 74.0, 14.0, 9.0
 FRAME_PAD, FRAME_TITLE, FRAME_SIGN = 12.0, 24.0, 44.0
 MARGIN = 16.0
 SWEEPS, MOVES = 8, 6
-# Longer paths share ranks. If arrows pass more places on ranks, the longest ones are drawn straight.
-MAX_RANKS, MAX_LANES = 80, 1_500
+# If arrows pass more places on ranks, the longest ones are drawn straight.
+MAX_LANES = 1_500
 
 Point: TypeAlias = tuple[float, float]
 Key: TypeAlias = Hashable
@@ -294,7 +294,7 @@ def _ranks(items: Sequence[_Item], pairs: Sequence[tuple[str, str]], compact: bo
     if all(item.rank is not None for item in items):
         return {item.key: item.rank or 0 for item in items}
     linked = {key for pair in pairs for key in pair}
-    most = max(3, round(1.2 * len(items) ** 0.5)) if compact else MAX_RANKS
+    most = max(3, round(1.2 * len(items) ** 0.5)) if compact else len(items)
     ranks = _limited(assign_ranks([item.key for item in items if item.key in linked], pairs), most)
     alone = [item for item in items if item.key not in linked]
     if not alone:
@@ -305,8 +305,9 @@ def _ranks(items: Sequence[_Item], pairs: Sequence[tuple[str, str]], compact: bo
             filled[ranks[item.key]] += item.across + GAP
     # Without arrows, the items form a block that is not much higher than wide.
     first = min(filled, default=0)
-    side = sum(item.across * item.along for item in items) ** 0.5
-    columns = max(1, len(filled), round(side / (max(item.along for item in items) + RANK_GAP)))
+    height = sum(item.across + GAP for item in items)
+    width = max(item.along for item in items) + RANK_GAP
+    columns = max(1, len(filled), round((1.25 * height / width) ** 0.5))
     for number in range(columns):
         filled.setdefault(first + number, 0.0)
     for item in alone:
