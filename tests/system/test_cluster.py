@@ -260,8 +260,6 @@ def test_maintenance_keeps_all_rows(deployment: Deployment, lakes: Lakes, tmp_pa
     for operation in ("checkpoint", "vacuum", "cleanup-log"):
         call(alone, operation)
     call(alone, "maintain", "--dry-run")
-    # No other process uses the lake.
-    call(alone, "vacuum", "--retention-hours", "0", "--unsafe", "--keep-needed")
     call(alone, "features")
     call(alone, "properties")
     assert_same_rows(lakes.remote, lakes.clean)
@@ -273,6 +271,9 @@ def test_maintenance_keeps_all_rows(deployment: Deployment, lakes: Lakes, tmp_pa
     assert_same_rows(lakes.remote, lakes.clean)
     named = [f"{name}=s3a://sources/three/{name}" for name in lakes.sources]
     assert json.loads(call(alone, "plan", *named, "--format", "json"))["nothing_to_do"]
+    # No other process uses the lake; the first run need not be restored any more.
+    call(alone, "vacuum", "--retention-hours", "0", "--unsafe", "--keep-needed")
+    assert_same_rows(lakes.remote, lakes.clean)
     call(alone, "verify")
 
 
