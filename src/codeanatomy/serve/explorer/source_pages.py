@@ -33,6 +33,8 @@ MAX_PACKAGES = 60
 PACKAGE_LEVELS = 2
 OVERVIEW_CHARS = 2_000
 MAX_LINE = 2**31
+# Parts of a long file before and after the shown one that have a link; the first and the last have one, too.
+NEAR_PARTS = 10
 # Depth of the outline that is shown by indentation.
 MAX_DEPTH = 6
 # Paths that are compared with one that does not exist.
@@ -69,9 +71,10 @@ def _source(visit: Visit, file: SourceFile) -> dict[str, Any]:
     if file.text is None:
         return {"lines": (), "outline": (), "parts": (), "line_count": 0, "more_outline": 0}
     source = lexed(file.text)
-    parts = source.parts()
+    parts = source.parts
     line = visit.number("line", 1, 1, MAX_LINE)
-    first, last = next((part for part in parts if part[0] <= line <= part[1]), parts[-1])
+    shown = next((number for number, part in enumerate(parts) if line <= part[1]), len(parts) - 1)
+    first, last = parts[shown]
     within = source.span(first)[0], source.span(last)[1]
     names = file_names(visit.lake.reader, file.repo_id, file.path, within)
     identifiers = linked_names(visit, file.repo_id, file.path, file.text, names, first, last)
@@ -85,7 +88,8 @@ def _source(visit: Visit, file: SourceFile) -> dict[str, Any]:
         "more_outline": len(definitions) - MAX_OUTLINE,
         "parts": [
             {"first": start, "last": end, "link": visit.page_link(page, line=start), "shown": start == first}
-            for start, end in parts
+            for number, (start, end) in enumerate(parts)
+            if number in (0, len(parts) - 1) or abs(number - shown) <= NEAR_PARTS
         ],
         "line_count": source.line_count,
     }

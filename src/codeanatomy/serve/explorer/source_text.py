@@ -29,7 +29,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -161,18 +161,28 @@ class LexedText:
             for at in range(first, last)
         ]
 
+    @cached_property
     def parts(self) -> list[tuple[int, int]]:
-        """Return the first and last line of each part of the text that one page shows."""
+        """The first and last line of each part of the text that one page shows."""
         parts: list[tuple[int, int]] = []
-        first, size = 1, 0
-        for line in range(1, self.line_count + 1):
+        first = 1
+        while first <= self.line_count:
+            last = min(first + PART_LINES - 1, self.line_count)
+            if self.span(last)[1] - self.line_starts[first - 1] > PART_BYTES:
+                last = self._last_of_part(first, last)
+            parts.append((first, last))
+            first = last + 1
+        return parts
+
+    def _last_of_part(self, first: int, last: int) -> int:
+        """Return the last line up to which the shown bytes are few enough, at least the first."""
+        size = 0
+        for line in range(first, last + 1):
             start, end = self.span(line)
-            length = min(end - start, LINE_CHARS)
-            if line > first and (line - first >= PART_LINES or size + length > PART_BYTES):
-                parts.append((first, line - 1))
-                first, size = line, 0
-            size += length
-        return [*parts, (first, self.line_count)]
+            size += min(end - start, LINE_CHARS)
+            if size > PART_BYTES and line > first:
+                return line - 1
+        return last
 
 
 _CACHE: OrderedDict[str, LexedText] = OrderedDict()
@@ -207,7 +217,7 @@ def source_file(reader: Reader, repo_id: str, path: str) -> SourceFile | None:
 
 def text_parts(text: str) -> list[tuple[int, int]]:
     """Return the first and last line of each part of a text that one page shows."""
-    return lexed(text).parts()
+    return lexed(text).parts
 
 
 def render_lines(

@@ -98,7 +98,7 @@ async function open(name) {
   card.addEventListener("mouseleave", closeSoon);
   card.addEventListener("focusout", (event) => { if (!card?.contains(event.relatedTarget)) closeSoon(); });
   card.addEventListener("focusin", () => clearTimeout(timer));
-  document.body.append(card);
+  document.getElementById("main").append(card);
   owner.setAttribute("aria-describedby", "card");
   place();
 }
