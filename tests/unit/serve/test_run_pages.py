@@ -20,7 +20,8 @@ from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
 from codeanatomy.serve.explorer.runs.diff_page import definition_key_of, group_changes, value_text
 from codeanatomy.serve.explorer.runs.shared_work import SharedWork
 from codeanatomy.serve.explorer.runs.state_pages import TablesState
-from support.explorer import explorer_client, get_page
+from support.explorer import check_page, explorer_client, get_page
+from support.light_builds import clean_lake, refreshed
 
 HOSTILE = "<script>alert(1)</script>\"'<img src=x onerror=alert(1)>"
 
@@ -270,3 +271,31 @@ def test_pages_name_the_chosen_run_in_their_links(aged: TestClient, ids: list[st
         text = get_page(aged, f"{page}?as-of={ids[2]}")
         assert f'href="/sql?as-of={ids[2]}"' in text
         assert f'href="/errors?as-of={ids[2]}"' in text
+
+
+def test_texts_of_a_hostile_repository_are_escaped(tmp_path: Path) -> None:
+    source, lake = tmp_path / "src", tmp_path / "lake"
+    source.mkdir()
+    name = "<img src=x onerror=alert(1)>\"'&?#%.py"
+    for number in range(2):
+        (source / name).write_text(f"def (:  # </script><script>alert({number})</script>\n", encoding="utf-8")
+        text = f"TEXT = '<script>alert({number})</script>'\n"
+        (source / "good.py").write_text(text, encoding="utf-8")
+        (refreshed if number else clean_lake)(lake, {"<b>repo</b>": source})
+    client = explorer_client(lake)
+    newest, first = (row.run_id for row in runs(str(lake)).rows)
+    addresses = ["/runs", f"/runs/{newest}", f"/diff?a={first}&b={newest}", "/errors", "/tables", "/sql"]
+    for address in addresses:
+        page = get_page(client, address)
+        assert "<script>alert" not in page
+        assert "<img" not in page
+        assert "<b>" not in page
+    diff, errors = get_page(client, addresses[2]), get_page(client, "/errors")
+    assert "&lt;script&gt;alert(0)" in diff
+    assert "&lt;script&gt;alert(1)" in diff
+    quoted = "/r/%3Cb%3Erepo%3C%2Fb%3E/f/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%22%27%26%3F%23%25.py#L1"
+    assert f'href="{quoted}"' in errors
+    rows = client.post("/sql", data={"q": "SELECT repo_id, path, line, message FROM errors"}).text
+    check_page(rows)
+    assert f'<a href="{quoted}">&lt;img src=x' in rows
+    assert "<img" not in rows
