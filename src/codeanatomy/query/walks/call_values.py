@@ -1,7 +1,7 @@
 """Find the expressions whose value is what a function returns.
 
     returned_values(reader, function_ids)       # total = price(item)  ->  the span of `price(item)`
-    returning_calls(reader, spans, paths)       # the opposite: which functions return the value of a span
+    returning_calls(reader, spans, paths, ...)  # the opposite: which functions return the value of a span
 
 Such an expression is a plain call, an attribute that is a property, or a subscript. The call of an async
 function is only its value where it is awaited: the expression is then the `await`. What a generator returns
@@ -61,8 +61,8 @@ def returned_values(reader: Reader, function_ids: Collection[str]) -> list[Row]:
     return values
 
 
-def returning_calls(reader: Reader, spans: InlineRows, paths: Sequence[str]) -> list[Row]:
-    """Return the functions whose returned value a span has.
+def returning_calls(reader: Reader, spans: InlineRows, paths: Sequence[str], *, has_await: bool) -> list[Row]:
+    """Return the functions whose returned value a span has; `has_await` if there is an `await` among them.
 
     The spans have the columns `SPAN_COLUMNS`. A row is the number of the span, the function's id and name,
     and confidence, method and id of the edge.
@@ -73,28 +73,26 @@ def returning_calls(reader: Reader, spans: InlineRows, paths: Sequence[str]) -> 
         {"h": spans, **_awaits(paths)},
         order=("n",),
     )
-    in_await = reader.rows(inner)
-    # The calls inside of `await` are numbered after the others.
-    first = len(spans.rows)
-    calls = [*spans.rows, *((first + at, *row[1:]) for at, row in enumerate(in_await))]
+    in_await = reader.rows(inner) if has_await else []
+    # The calls inside of `await` have the numbers -1, -2, ...
+    calls = [*spans.rows, *((-1 - at, *row[1:]) for at, row in enumerate(in_await))]
     query = Query(
-        "SELECT h.n, e.dst_node_id, f.qualname, e.confidence, e.resolution_method, e.edge_id FROM h JOIN e"
+        "SELECT h.n, e.dst_node_id, e.confidence, e.resolution_method, e.edge_id FROM h JOIN e"
         " ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend"
-        f" JOIN f ON f.node_id = e.dst_node_id WHERE {VALUE_OF}",
-        {
-            "h": InlineRows(SPAN_COLUMNS, calls),
-            "e": edges(CALLS, path=paths),
-            "f": nodes(("FUNCTION",)),
-        },
-        order=("n", "qualname", "edge_id"),
+        f" WHERE {VALUE_OF}",
+        {"h": InlineRows(SPAN_COLUMNS, calls), "e": edges(CALLS, path=paths)},
+        order=("n", "edge_id"),
     )
     rows = reader.rows(query) if calls else []
-    returning, awaited = _functions(reader, {row[1] for row in rows})
-    values = [row for row in rows if row[0] < first and row[1] in returning]
-    values += [
-        (in_await[row[0] - first][0], *row[1:]) for row in rows if row[0] >= first and row[1] in awaited
+    functions = sorted({row[1] for row in rows})
+    named = Query("SELECT f.node_id, f.qualname FROM f", {"f": nodes(("FUNCTION",), node_id=functions)})
+    names: dict[str, str] = dict(reader.rows(named)) if functions else {}
+    returning, awaited = _functions(reader, functions)
+    return [
+        (at if at >= 0 else in_await[-1 - at][0], function, names[function], *edge)
+        for at, function, *edge in rows
+        if function in (returning if at >= 0 else awaited)
     ]
-    return values
 
 
 def _awaits(paths: Sequence[str]) -> dict[str, Slice]:

@@ -14,8 +14,7 @@ Tests: `tests/unit/query/test_verb_flows.py`, `tests/unit/query/test_value_origi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -349,10 +348,15 @@ def place_flow(
 
 def places(uses: Sequence[VariableUse]) -> InlineRows:
     """Return the spans of uses as a relation, numbered from 0."""
-    rows: list[tuple[Any, ...]] = [(at, use.file_id, use.bstart, use.bend) for at, use in enumerate(uses)]
+    return numbered_places(dict(enumerate(uses)))
+
+
+def numbered_places(uses: Mapping[int, VariableUse]) -> InlineRows:
+    """Return the spans of uses as a relation, with their numbers."""
+    rows: list[Row] = [(at, use.file_id, use.bstart, use.bend) for at, use in uses.items()]
     return InlineRows(SPAN_COLUMNS, rows)
 
 
-def paths_of(uses: Sequence[VariableUse]) -> tuple[str, ...]:
+def paths_of(uses: Iterable[VariableUse]) -> tuple[str, ...]:
     """Return the files of uses."""
     return tuple(sorted({use.path for use in uses}))

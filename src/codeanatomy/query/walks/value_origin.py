@@ -15,7 +15,7 @@ Tests: `tests/unit/query/test_value_origin.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from codeanatomy.catalog.spec import Column
@@ -28,12 +28,15 @@ from codeanatomy.query.walks.value_flow import (
     ValueFlow,
     VariableUse,
     enclosing,
+    numbered_places,
     paths_of,
     place_flow,
     places,
     start_flows,
 )
 
+# Expressions that may have the value a function returns; `Attribute` is a property, or a variable.
+CALLING = ("Call", "Attribute", "Subscript", "Await")
 TARGET_COLUMNS = (
     Column("state", "string", "State of the flow."),
     Column("node_id", "string", "Syntax node of the target, if known."),
@@ -85,7 +88,12 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
         )
         for at, use in enumerate(gets)
     ]
-    origins = [*_reaching(reader, gets), *_named(reader, gets), *_called(reader, gets, returns)]
+    syntax = _syntax(reader, gets)
+    origins = [
+        *_reaching(reader, _select(gets, syntax, ("Name",))),
+        *_named(reader, _select(gets, syntax, ("Name", "Attribute"))),
+        *_called(reader, _select(gets, syntax, CALLING), returns, has_await="Await" in syntax.values()),
+    ]
     return [
         *got,
         *(
@@ -93,6 +101,25 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
             for at, relation, name, kind, node, state, confidence, method, edge_id in origins
         ),
     ]
+
+
+def _syntax(reader: Reader, gets: Sequence[VariableUse]) -> dict[int, str]:
+    """Return the kinds of expressions, by number, of those whose values may be followed further."""
+    query = Query(
+        "SELECT h.n, k.subkind FROM h JOIN k ON k.file_id = h.file_id AND k.bstart = h.bstart"
+        " AND k.bend = h.bend",
+        {
+            "h": places(gets),
+            "k": nodes(("AST_NODE",), subkind=("Name", *CALLING), path=paths_of(gets)),
+        },
+    )
+    return dict(reader.rows(query))
+
+
+def _select(
+    gets: Sequence[VariableUse], syntax: Mapping[int, str], kinds: Collection[str]
+) -> dict[int, VariableUse]:
+    return {at: get for at, get in enumerate(gets) if syntax.get(at) in kinds}
 
 
 def _arguments(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
@@ -216,16 +243,19 @@ def _deduplicate(gets: Sequence[VariableUse]) -> list[VariableUse]:
     return list(kept.values())
 
 
-def _reaching(reader: Reader, gets: Sequence[VariableUse]) -> list[Row]:
+def _reaching(reader: Reader, gets: Mapping[int, VariableUse]) -> list[Row]:
     """Return the definition events that reach the expressions."""
+    if not gets:
+        return []
+    paths = paths_of(gets.values())
     query = Query(
         "SELECT h.n, e.src_node_id, e.confidence, coalesce(e.resolution_method, e.rule_name), e.edge_id"
         " FROM h JOIN e ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend",
-        {"h": places(gets), "e": edges(("REACHES",), path=paths_of(gets))},
+        {"h": numbered_places(gets), "e": edges(("REACHES",), path=paths)},
         order=("n", "edge_id"),
     )
     rows = reader.rows(query)
-    variables = _variables_of_events(reader, sorted({row[1] for row in rows}))
+    variables = _variables_of_events(reader, sorted({row[1] for row in rows}), paths)
     return [
         (at, "REACHES", *variables[event], event, confidence, method, edge_id)
         for at, event, confidence, method, edge_id in rows
@@ -233,12 +263,12 @@ def _reaching(reader: Reader, gets: Sequence[VariableUse]) -> list[Row]:
     ]
 
 
-def _variables_of_events(reader: Reader, events: Sequence[str]) -> dict[str, tuple[str, str, str]]:
-    """Return name, kind and id of the variable that each definition event sets."""
+def _variables_of_events(
+    reader: Reader, events: Sequence[str], paths: Sequence[str]
+) -> dict[str, tuple[str, str, str]]:
+    """Return name, kind and id of the variable that each definition event of some files sets."""
     if not events:
         return {}
-    defined = nodes(("DEF_EVENT",), node_id=events)
-    paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT d.path FROM d", {"d": defined}))]
     bound = Query(
         "SELECT e.src_node_id, b.qualname, b.node_kind, b.node_id FROM e JOIN b ON b.node_id = e.dst_node_id",
         {
@@ -249,28 +279,32 @@ def _variables_of_events(reader: Reader, events: Sequence[str]) -> dict[str, tup
     entries = Query(
         "SELECT d.node_id, p.qualname, p.node_kind, p.node_id FROM d JOIN p ON p.file_id = d.file_id"
         " AND p.bstart = d.bstart",
-        {"d": defined, "p": nodes(("PARAMETER",), path=paths)},
+        {
+            "d": nodes(("DEF_EVENT",), node_id=events, path=paths),
+            "p": nodes(("PARAMETER",), path=paths),
+        },
     )
     rows = [*reader.rows(bound), *reader.rows(entries)]
     return {event: (name, kind, node) for event, name, kind, node in rows}
 
 
-def _named(reader: Reader, gets: Sequence[VariableUse]) -> list[Row]:
-    """Return the attributes and variables of other modules that the expressions name."""
-    paths = paths_of(gets)
-    # The span of an attribute use is that of its syntax node: `cart.prices`, not `prices`.
+def _named(reader: Reader, gets: Mapping[int, VariableUse]) -> list[Row]:
+    """Return the attributes and variables of other modules that the expressions name.
+
+    A reference to an attribute has the span of its name, which ends where the whole expression ends.
+    """
+    if not gets:
+        return []
+    paths = paths_of(gets.values())
     query = Query(
-        "SELECT h.n, e.dst_node_id, e.confidence, e.resolution_method, e.edge_id FROM e"
-        " JOIN r ON r.node_id = e.src_node_id LEFT JOIN s ON s.src_node_id = e.src_node_id"
-        " LEFT JOIN a ON a.dst_node_id = s.dst_node_id JOIN h ON h.file_id = e.owner_file_id"
-        " AND h.bstart = coalesce(a.bstart, e.bstart) AND h.bend = e.bend"
-        " WHERE left(e.dst_node_id, 8) = 'binding:'",
+        "SELECT h.n, e.dst_node_id, e.confidence, e.resolution_method, e.edge_id FROM h JOIN e"
+        " ON e.owner_file_id = h.file_id AND e.bend = h.bend AND (e.bstart = h.bstart OR"
+        " (e.bstart > h.bstart AND left(e.src_node_id, 14) = 'attribute_ref:'))"
+        " JOIN r ON r.node_id = e.src_node_id WHERE left(e.dst_node_id, 8) = 'binding:'",
         {
-            "h": places(gets),
+            "h": numbered_places(gets),
             "e": edges(("REFERS_TO",), path=paths),
             "r": nodes(("NAME_REF", "ATTRIBUTE_REF"), subkind=("load",), path=paths),
-            "s": edges(("SYNTAX_OF",), path=paths),
-            "a": edges(("AST_PARENT_OF",), path=paths),
         },
         order=("n", "edge_id"),
     )
@@ -299,11 +333,12 @@ def _states_of_bindings(reader: Reader, bindings: Sequence[str]) -> dict[str, li
     return states
 
 
-def _called(reader: Reader, gets: Sequence[VariableUse], returns: bool) -> list[Row]:
+def _called(reader: Reader, gets: Mapping[int, VariableUse], returns: bool, *, has_await: bool) -> list[Row]:
     """Return the functions whose values the expressions have; they are followed with `returns`."""
+    if not gets:
+        return []
+    rows = returning_calls(reader, numbered_places(gets), paths_of(gets.values()), has_await=has_await)
     return [
         (at, "CALLS", name, "FUNCTION", node, node if returns else None, confidence, method, edge_id)
-        for at, node, name, confidence, method, edge_id in returning_calls(
-            reader, places(gets), paths_of(gets)
-        )
+        for at, node, name, confidence, method, edge_id in rows
     ]

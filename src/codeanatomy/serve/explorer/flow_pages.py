@@ -13,6 +13,7 @@ Tests: `tests/unit/serve/test_flow_pages.py`.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args
 from urllib.parse import quote
 
@@ -74,10 +75,8 @@ def flow_page(visit: Visit) -> Response:
         ]
         return visit.page("flow.html", symbol=symbol, variables=rows, flows=[], **chosen)
     directions: tuple[Direction, ...] = ("from", "to") if direction == "both" else (direction,)
-    flows: list[VariableFlow] = []
-    for each in directions:
-        first = 1 + sum(len(flow.steps) for flow in flows)
-        flows.append(variable_flow(reader, symbol, each, depth, first))
+    with ThreadPoolExecutor(len(directions)) as pool:
+        flows = list(pool.map(lambda each: variable_flow(reader, symbol, each, depth), directions))
     return visit.page(
         "flow.html", symbol=symbol, variables=[], **_arranged(visit, reader, symbol, flows, depth), **chosen
     )
@@ -140,10 +139,13 @@ def _arranged(
 
     starts = {start: number(start) for flow in flows for start in flow.starts}
     sections = []
+    count = 0
     for flow in flows:
-        rows = []
+        rows: list[dict[str, Any]] = []
         for step in flow.steps:
-            steps.setdefault(step.place, []).append(step.number)
+            # Numbered through both directions.
+            count += 1
+            steps.setdefault(step.place, []).append(count)
             number(step.place)
             leads = [
                 {
@@ -161,6 +163,7 @@ def _arranged(
             rows.append(
                 {
                     "step": step,
+                    "number": count,
                     "inside": short_name(step.inside or ""),
                     "leads": leads,
                     "span": number(step.place),

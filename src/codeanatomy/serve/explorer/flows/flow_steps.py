@@ -1,4 +1,4 @@
-"""Arrange the flow of a value as numbered steps with arrows between spans of the source.
+"""Arrange the flow of a value as steps with arrows between spans of the source.
 
     flow = variable_flow(reader, resolve(reader, "shop.paths.values.give.amount"), "to", depth=3)
     flow.steps[0].place          # FlowSpan("shop/paths/values.py", 96, 102): `amount` in `copied = amount`
@@ -63,7 +63,6 @@ class FlowLead(Struct, frozen=True):
 class FlowStep(Struct, frozen=True):
     """A place where a value is used, nearest first."""
 
-    number: int
     depth: int
     place: FlowSpan
     line: int | None
@@ -89,10 +88,8 @@ class VariableFlow(Struct, frozen=True):
     end: FlowEnd | None
 
 
-def variable_flow(
-    reader: Reader, symbol: Symbol, direction: Direction, depth: int, first: int = 1
-) -> VariableFlow:
-    """Follow the value of a variable in one direction; steps are numbered from `first`."""
+def variable_flow(reader: Reader, symbol: Symbol, direction: Direction, depth: int) -> VariableFlow:
+    """Follow the value of a variable in one direction."""
     placed, _ = trace_flows(reader, symbol, depth, direction, returns=True)
     groups: dict[FlowSpan, list[tuple[int, ValueFlow]]] = {}
     for distance, flow in placed:
@@ -119,8 +116,8 @@ def variable_flow(
     else:
         variable_ends = {state: NOT_CALLED for state in unexpanded if state.startswith("function:")}
     steps = [
-        _step(number, place, group, direction, spans, ends.get(place), variable_ends)
-        for number, (place, group) in enumerate(shown.items(), start=first)
+        _step(place, group, direction, spans, ends.get(place), variable_ends)
+        for place, group in shown.items()
     ]
     starts = sorted({span for state in started for span in spans.get(state, ())})
     unset = (
@@ -137,7 +134,6 @@ def variable_flow(
 
 
 def _step(
-    number: int,
     place: FlowSpan,
     group: Sequence[tuple[int, ValueFlow]],
     direction: Direction,
@@ -163,7 +159,7 @@ def _step(
     ]
     # One variable may have several definitions that reach a place.
     unique = {(lead.relation, lead.symbol, lead.tail, lead.head): lead for lead in leads}
-    return FlowStep(number, depth, place, flow.line, flow.inside, flow.via, tuple(unique.values()), end)
+    return FlowStep(depth, place, flow.line, flow.inside, flow.via, tuple(unique.values()), end)
 
 
 def _arrow(
