@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from codeanatomy.query.pictures.diagram import Arrow, Box, Diagram, Frame
+from codeanatomy.query.pictures.diagram import Arrow, Box, BoxFrame, Diagram
 from codeanatomy.query.pictures.drawing import draw, draw_file, draw_legend
 from codeanatomy.query.pictures.layered import arrange
 from support.export_rows import HOSTILE
@@ -33,7 +33,7 @@ def some_calls() -> Diagram:
             Arrow("c", "d", ("CALL_GRAPH",), amount=2, label="x 2"),
             Arrow("c", "e", ("IMPORTS_MODULE",), marks=("cycle",)),
         ),
-        (Frame("m", "shop.cart", "/close"),),
+        (BoxFrame("m", "shop.cart", "/close"),),
         notes=("3 more",),
     )
 
@@ -67,6 +67,13 @@ def test_boxes_are_links_with_labels() -> None:
         texts(root)
     )
     assert "shop.sell" in [each.text for each in root.iter(f"{SVG}title")]
+
+
+def test_a_long_address_is_not_cut() -> None:
+    link = "/r/shop/picture/calls?" + "&".join(f"expand=function%3A{number}" for number in range(500))
+    diagram = Diagram("Calls", (Box("a", "a", link=link),), ())
+    (box,) = parsed(draw(diagram, arrange(diagram))).iter(f"{SVG}a")
+    assert box.get("href") == link
 
 
 def test_uncertain_arrows_are_dashed_and_say_so() -> None:
@@ -127,7 +134,7 @@ def test_hostile_names_are_text(name: str) -> None:
             Box("b", name),
         ),
         (Arrow(name, "b", (name,), label=name),),
-        (Frame(name or "f", name, name),),
+        (BoxFrame(name or "f", name, name),),
         notes=(name,),
     )
     placed = arrange(diagram)

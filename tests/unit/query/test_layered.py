@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from codeanatomy.query.pictures.diagram import Arrow, Box, Diagram, Frame
+from codeanatomy.query.pictures.diagram import Arrow, Box, BoxFrame, Diagram
 from codeanatomy.query.pictures.layered import Placed, Rect, arrange, assign_ranks
 
 Corner = tuple[float, float]
@@ -29,7 +29,7 @@ def some_diagram(boxes: int, arrows: int, frames: int = 0, *, down: bool = False
             for number, name in enumerate(names)
         ),
         tuple(Arrow(names[a], names[b]) for a, b in pairs),
-        tuple(Frame(f"f{number}", f"package.{number}") for number in range(frames)),
+        tuple(BoxFrame(f"f{number}", f"package.{number}") for number in range(frames)),
         down=down,
     )
 
@@ -134,7 +134,7 @@ def test_given_ranks_are_columns_of_one_width() -> None:
         Box("c", "c", rank=-1, frame="f"),
         Box("d", "d", rank=0),
     )
-    placed = check(Diagram("Calls", boxes, (Arrow("a", "d"),), (Frame("f", "f"),)))
+    placed = check(Diagram("Calls", boxes, (Arrow("a", "d"),), (BoxFrame("f", "f"),)))
     assert placed.boxes["b"].width == placed.boxes["c"].width
     assert placed.boxes["a"].width == placed.frames["f"].width
     assert placed.boxes["a"].x == placed.frames["f"].x
@@ -149,7 +149,7 @@ def test_boxes_are_beside_what_they_are_connected_to() -> None:
 
 def test_a_long_title_fits_its_frame() -> None:
     boxes = (Box("a", "a", frame="f"), Box("b", "b", frame="f"))
-    placed = check(Diagram("Imports", boxes, (), (Frame("f", "a.very.long.name.of.a.package"),)))
+    placed = check(Diagram("Imports", boxes, (), (BoxFrame("f", "a.very.long.name.of.a.package"),)))
     assert placed.frames["f"].width > 28 * 6
 
 

@@ -4,7 +4,7 @@
         "Calls around shop.cart.total",
         boxes=(Box("a", "sell", "FUNCTION", rank=-1, frame="shop.cart"), Box("b", "total", rank=0)),
         arrows=(Arrow("a", "b", ("CALL_GRAPH",), confidence=0.7),),
-        frames=(Frame("shop.cart", "shop.cart"),),
+        frames=(BoxFrame("shop.cart", "shop.cart"),),
     )
 
 Names come from repositories that are not trusted: they are shortened here and escaped in `drawing`.
@@ -23,7 +23,7 @@ TITLE_PX, DETAIL_PX = 7.3, 6.1
 TITLE_LINE, DETAIL_LINE = 18, 15
 PAD_X, PAD_Y = 10, 7
 # Width of the button at the side of a box that can be expanded.
-HANDLE = 22
+HANDLE = 26
 MIN_WIDTH = 60
 
 
@@ -78,7 +78,7 @@ class Arrow(Struct, frozen=True):
     marks: tuple[str, ...] = ()
 
 
-class Frame(Struct, frozen=True):
+class BoxFrame(Struct, frozen=True):
     """A frame around the boxes of a module or package, with its name on top."""
 
     key: str
@@ -93,7 +93,7 @@ class Diagram(Struct, frozen=True):
     title: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[BoxFrame, ...] = ()
     # Ranks go down instead of right; frames are not possible then.
     down: bool = False
     # Arrows lead to lower ranks: from a class to its base.

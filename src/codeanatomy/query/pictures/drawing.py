@@ -26,8 +26,8 @@ from codeanatomy.query.pictures.diagram import (
     TITLE_LINE,
     Arrow,
     Box,
+    BoxFrame,
     Diagram,
-    Frame,
 )
 from codeanatomy.query.pictures.layered import Placed, Point, Rect, Route
 
@@ -199,7 +199,7 @@ def _box(box: Box, area: Rect) -> str:
     ]
     inside = f"{_title(box.tooltip or box.title)}{shape}{''.join(texts)}"
     if box.link:
-        inside = f'<a href="{_attribute(box.link)}" aria-label="{_attribute(_label(box))}">{inside}</a>'
+        inside = f'<a href="{xml_text(box.link)}" aria-label="{_attribute(_label(box))}">{inside}</a>'
     classes = [
         "box",
         _style(box.kind),
@@ -222,7 +222,7 @@ def _handle(box: Box, area: Rect) -> str:
     middle = area.height / 2
     upright = "" if "expanded" in box.marks else f" M{x + HANDLE / 2:g} {middle - 5:g} v10"
     return (
-        f'<a class="expand" href="{_attribute(box.expand)}" aria-label="{_attribute(box.expand_label)}">'
+        f'<a class="expand" href="{xml_text(box.expand)}" aria-label="{_attribute(box.expand_label)}">'
         f"{_title(box.expand_label)}"
         f'<rect x="{x + 2:g}" y="2" width="{HANDLE - 4}" height="{area.height - 4:g}" rx="4" fill="{PAPER}"'
         f' fill-opacity="0.6"/><path d="M{x + 6:g} {middle:g} h{HANDLE - 12}{upright}"'
@@ -238,7 +238,7 @@ def _frame(area: Rect) -> str:
     )
 
 
-def _frame_title(frame: Frame, area: Rect) -> str:
+def _frame_title(frame: BoxFrame, area: Rect) -> str:
     """Return the name of a frame, which is also the button to collapse it."""
     halo = f'stroke="{PAPER}" stroke-width="3" paint-order="stroke"'
     title = _text(10, 16, frame.title, f'class="frame-title" font-size="10" fill="{MUTED}" {halo}')
@@ -246,7 +246,7 @@ def _frame_title(frame: Frame, area: Rect) -> str:
         label = f"Collapse {frame.title}"
         # The bar is part of the link, so that it is large enough for a finger.
         title = (
-            f'<a href="{_attribute(frame.collapse)}" aria-label="{_attribute(label)}">{_title(label)}'
+            f'<a href="{xml_text(frame.collapse)}" aria-label="{_attribute(label)}">{_title(label)}'
             f'<rect class="bar" width="{area.width:g}" height="22" fill="{PAPER}" fill-opacity="0"/>'
             f'<path d="M{area.width - 20:g} 12 h10" stroke="{MUTED}" stroke-width="1.6"/>{title}</a>'
         )
@@ -344,7 +344,7 @@ def _unlinked(diagram: Diagram) -> Diagram:
         diagram.title,
         tuple(_without(box, "link", "expand", "lines") for box in diagram.boxes),
         diagram.arrows,
-        tuple(Frame(frame.key, frame.title) for frame in diagram.frames),
+        tuple(BoxFrame(frame.key, frame.title) for frame in diagram.frames),
         diagram.down,
         diagram.against,
     )

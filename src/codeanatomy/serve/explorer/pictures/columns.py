@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from codeanatomy.query.answers import place
 from codeanatomy.query.export.escaping import last_parts, shortened_left
-from codeanatomy.query.pictures.diagram import Arrow, Box, Diagram, Frame
+from codeanatomy.query.pictures.diagram import Arrow, Box, BoxFrame, Diagram
 from codeanatomy.query.symbols import EXTERNAL_KINDS
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.pictures.address import PictureAddress
@@ -99,7 +99,6 @@ class Columns:
         # By box: nodes of one module, and nodes that are not shown.
         self.groups: dict[str, list[NodeFacts]] = {}
         self.cut: dict[str, list[NodeFacts]] = {}
-        self.focus_ids: frozenset[str] = frozenset()
 
     def add(self, rank: int, facts: Sequence[NodeFacts]) -> list[str]:
         """Add nodes to a column, and return those that have a box of their own."""
@@ -172,18 +171,20 @@ def more_box(key: str, members: Sequence[NodeFacts], columns: Columns) -> Box:
     )
 
 
-def with_frames(boxes: Sequence[Box], columns: Columns) -> tuple[list[Box], list[Frame]]:
+def with_frames(boxes: Sequence[Box], columns: Columns) -> tuple[list[Box], list[BoxFrame]]:
     """Put boxes of one module and column into a frame; the others show their module."""
     members: dict[str, list[Box]] = {}
     for box in boxes:
         if box.key in columns.facts:
             members.setdefault(f"frame|{box.rank}|{columns.facts[box.key].module}", []).append(box)
-    frames: list[Frame] = []
+    frames: list[BoxFrame] = []
     changed: dict[str, Box] = {}
     for key, inside in members.items():
         module = columns.facts[inside[0].key].module
         if len(inside) > 1:
-            frames.append(Frame(key, last_parts(module, TITLE_CHARS), columns.address.adding(close=module)))
+            frames.append(
+                BoxFrame(key, last_parts(module, TITLE_CHARS), columns.address.adding(close=module))
+            )
             changed |= {box.key: structs.replace(box, frame=key) for box in inside}
         elif not columns.facts[inside[0].key].external and columns.facts[inside[0].key].name != module:
             detail = shortened_left(module, DETAIL_CHARS)

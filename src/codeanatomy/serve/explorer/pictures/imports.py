@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
 from codeanatomy.query.export.escaping import last_parts, shortened, shortened_left
-from codeanatomy.query.pictures.diagram import Arrow, Box, Diagram, Frame
+from codeanatomy.query.pictures.diagram import Arrow, Box, BoxFrame, Diagram
 from codeanatomy.query.walks.components import components
 from codeanatomy.query.walks.imports import AT_ONCE, Link, module_imports
 from codeanatomy.serve.explorer import links
@@ -108,7 +108,7 @@ def _inside(
     notes = _notes(len(boxes))
     boxes = boxes[:MAX_BOXES]
     frames = [
-        Frame(
+        BoxFrame(
             key, last_parts(key.partition("|")[2], TITLE_CHARS), address.adding(close=key.partition("|")[2])
         )
         for key in dict.fromkeys(box.frame for box in boxes)
@@ -283,7 +283,6 @@ def _around(
         return ListedDiagram(Diagram(f"Imports of {symbol.symbol}", (), ()), ())
     columns = Columns(address)
     columns.homes[own.node_id] = FOCUS
-    columns.focus_ids = frozenset((own.node_id,))
     near = [link for link in imports if own.node_id in (link.start, link.end) and link.start != link.end]
     imported = {link.end for link in near if link.start == own.node_id}
     importing = {link.start for link in near if link.end == own.node_id} - imported

@@ -18,7 +18,7 @@ from msgspec import structs
 from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
 from codeanatomy.query.export.escaping import last_parts, shortened, shortened_left
-from codeanatomy.query.pictures.diagram import Box, Diagram, Frame
+from codeanatomy.query.pictures.diagram import Box, BoxFrame, Diagram
 from codeanatomy.query.pictures.layered import assign_ranks
 from codeanatomy.query.verbs.calls import NAMED_KINDS, callee_hops, caller_hops
 from codeanatomy.query.walks.enclosing import definitions_in
@@ -97,7 +97,6 @@ def _grown(
 ) -> tuple[Columns, list[Linked]]:
     """Add the neighbours of the focus, then those of expanded boxes, column by column."""
     columns = Columns(address)
-    columns.focus_ids = frozenset(focus_ids)
     columns.homes.update(dict.fromkeys(focus_ids, FOCUS))
     linked: list[Linked] = []
     modules = modules_by_path(reader, symbol.repo_id)
@@ -292,13 +291,13 @@ def _ranked(diagram: Diagram) -> Diagram:
     keys = [box.key for box in diagram.boxes]
     ranks = assign_ranks(keys, [(arrow.target, arrow.source) for arrow in diagram.arrows])
     titles = {frame.key: frame for frame in diagram.frames}
-    frames: dict[str, Frame] = {}
+    frames: dict[str, BoxFrame] = {}
     boxes = []
     for box in diagram.boxes:
         rank, frame = ranks[box.key], box.frame
         if frame:
             key = f"{rank}|{frame}"
-            frames[key] = Frame(key, titles[frame].title, titles[frame].collapse)
+            frames[key] = BoxFrame(key, titles[frame].title, titles[frame].collapse)
             frame = key
         boxes.append(structs.replace(box, rank=rank, frame=frame))
     return structs.replace(diagram, boxes=tuple(boxes), frames=tuple(frames.values()))

@@ -236,6 +236,16 @@ function sourceLines() {
   source?.addEventListener("pointerover", (event) => choose(event, false));
   source?.addEventListener("focusin", (event) => choose(event, true));
   source?.addEventListener("click", (event) => choose(event, true));
+  // One line is in the order of the tabulator; arrows go to the others.
+  source?.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
+    const next = step && event.target.closest("li")?.[step]?.querySelector(".number");
+    if (!next) return;
+    event.preventDefault();
+    event.target.closest("li").querySelector(".number").tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+  });
 }
 
 function start(first = true) {
