@@ -67,7 +67,7 @@ def test_a_file_shows_its_text(client: TestClient, ask_lake: Path) -> None:
     assert file.text is not None
     assert list(lines_of(page).values()) == file.text.splitlines()
     assert '<li><a href="/r/flask/f/flask">flask</a></li>' in page
-    assert re.search(r'<li class="depth-1"><a href="#L\d+">make_response</a>', page)
+    assert re.search(r'<li class="depth-1"><a href="#L\d+" data-last="\d+">make_response</a>', page)
 
 
 def test_names_lead_to_the_lines_of_their_definitions(client: TestClient, ask_lake: Path) -> None:
@@ -237,6 +237,6 @@ def test_long_files_are_shown_in_parts(hostile: TestClient) -> None:
     assert lines_of(last)[LONG] == "def last():"
     # The name of a line in another part leads to that part; that of the outline, too.
     assert re.search(r'<a href="/r/app/f/many_lines.py#L1" [^>]*>v1</a>', last)
-    assert f'href="/r/app/f/many_lines.py?line={LONG}#L{LONG}">last</a>' in first
+    assert f'href="/r/app/f/many_lines.py?line={LONG}#L{LONG}" data-last="{LONG + 1}">last</a>' in first
     assert lines_of(get_page(hostile, "/r/app/f/many_lines.py?line=99999"))[LONG] == "def last():"
     assert hostile.get("/r/app/f/many_lines.py?line=x").status_code == 400

@@ -1,7 +1,7 @@
 """List the identifiers of a file and what each refers to.
 
     names = file_names(reader, "shop", "shop/cart.py")
-    names.uses[0]           # NameUse(bstart=12, bend=17, ..., targets=(Target("shop.price.Price", ...),))
+    names.uses[0]           # NameUse(bstart=12, bend=17, ..., targets=(NameTarget("shop.price.Price", ...),))
     names.definitions[0]    # FileDefinition(kind="CLASS", symbol="shop.cart.Cart", line=9, ...)
 
 A name, attribute or import has the definitions it refers to; a variable of the same file has the binding that
@@ -45,7 +45,7 @@ class FileDefinition(Struct, frozen=True):
     bend: int
 
 
-class Target(Struct, frozen=True):
+class NameTarget(Struct, frozen=True):
     """A definition that a name may refer to, and how it was resolved."""
 
     node_id: str
@@ -70,9 +70,9 @@ class NameUse(Struct, frozen=True):
     bstart: int
     bend: int
     # Alternatives, the most certain first.
-    targets: tuple[Target, ...]
+    targets: tuple[NameTarget, ...]
     # Of an import of a name: the module that it is imported from.
-    modules: tuple[Target, ...] = ()
+    modules: tuple[NameTarget, ...] = ()
 
 
 class FileNames(Struct, frozen=True):
@@ -200,15 +200,15 @@ def _uses(reader: Reader, repo_id: str, rows: Iterable[Row], leading: Iterable[R
 
 def _targets(
     several: Iterable[Row], known: Mapping[str, Row], assigned: Mapping[str, int]
-) -> tuple[Target, ...]:
+) -> tuple[NameTarget, ...]:
     """Return the targets of edges, the most certain first."""
-    targets: dict[str, Target] = {}
+    targets: dict[str, NameTarget] = {}
     for relation, _, target, _, confidence, method in several:
         if target not in known or (target in targets and targets[target].confidence >= confidence):
             continue
         _, kind, subkind, _, symbol, path, line, *_ = known[target]
         line = line or assigned.get(target)
-        targets[target] = Target(target, kind, subkind, symbol, path, line, relation, confidence, method)
+        targets[target] = NameTarget(target, kind, subkind, symbol, path, line, relation, confidence, method)
     if len(targets) < 2:
         return tuple(targets.values())
     return tuple(sorted(targets.values(), key=lambda each: (-each.confidence, each.symbol, each.node_id)))

@@ -26,8 +26,8 @@ from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import (
     FileDefinition,
     FileNames,
+    NameTarget,
     NameUse,
-    Target,
     annotated_types,
     name_at,
     unresolved_reason,
@@ -117,7 +117,7 @@ class _Links:
                 done.add(before)
                 yield self._identifier(*matches[before].span(1), use.modules, use.bstart)
 
-    def _identifier(self, start: int, end: int, targets: tuple[Target, ...], at: int) -> Identifier:
+    def _identifier(self, start: int, end: int, targets: tuple[NameTarget, ...], at: int) -> Identifier:
         attributes = (("data-at", str(at)),)
         if len(targets) == 1:
             (target,) = targets
@@ -133,13 +133,13 @@ class _Links:
         more = f" and {len(targets) - MAX_IN_TITLE} more" if len(targets) > MAX_IN_TITLE else ""
         return Identifier(start, end, link, f"one of {several}{more}", "i guess", attributes)
 
-    def _place(self, target: Target) -> str:
+    def _place(self, target: NameTarget) -> str:
         if target.path == self._path and target.line in self._lines:
             return f"#L{target.line}"
         return place_link(self._visit, self._repo_id, target)
 
 
-def place_link(visit: Visit, repo_id: str, target: Target) -> str:
+def place_link(visit: Visit, repo_id: str, target: NameTarget) -> str:
     """Return the address of the line that defines something, else that of its page."""
     if target.path is not None and target.line is not None:
         return visit.file_link(repo_id, target.path, target.line)
@@ -162,7 +162,7 @@ def _facts(visit: Visit) -> dict[str, Any]:
     if node_id:
         symbols = symbols_named(reader, node_id, repo_id)
         targets = [
-            Target(node_id, each.kind, each.subkind, each.symbol, each.path, each.line, "", 1.0, None)
+            NameTarget(node_id, each.kind, each.subkind, each.symbol, each.path, each.line, "", 1.0, None)
             for each in symbols[:1]
         ]
         known = {"repo_id": repo_id, "name": "", "path": "", "reason": None}
@@ -178,7 +178,7 @@ def _facts(visit: Visit) -> dict[str, Any]:
     return known | _rows(visit, repo_id, list(use.targets))
 
 
-def _rows(visit: Visit, repo_id: str, targets: list[Target]) -> dict[str, Any]:
+def _rows(visit: Visit, repo_id: str, targets: list[NameTarget]) -> dict[str, Any]:
     """Return candidates with their links, types and the beginning of their docstrings."""
     shown = targets[:MAX_IN_CARD]
     ids = [each.node_id for each in shown]
@@ -206,10 +206,15 @@ def _rows(visit: Visit, repo_id: str, targets: list[Target]) -> dict[str, Any]:
     return {"rows": rows, "total": len(targets)}
 
 
-def _callers_link(visit: Visit, repo_id: str, target: Target) -> list[dict[str, str]]:
+def _callers_link(visit: Visit, repo_id: str, target: NameTarget) -> list[dict[str, str]]:
     page = links.symbol_link(repo_id, target.symbol)
     is_called = target.kind in ("FUNCTION", "CLASS")
     return [{"text": "callers", "link": visit.page_link(page, list="callers")}] if is_called else []
+
+
+def flow_link(visit: Visit, repo_id: str, symbol: str) -> str:
+    """Return the address of the flow of a variable's value."""
+    return visit.page_link(f"/r/{quote(repo_id, safe='')}/flow", symbol=symbol)
 
 
 def actions(visit: Visit, repo_id: str, kind: str, symbol: str) -> list[dict[str, str]]:
@@ -225,7 +230,7 @@ def actions(visit: Visit, repo_id: str, kind: str, symbol: str) -> list[dict[str
     if kind in ("MODULE", "PACKAGE"):
         made.append(("imports", visit.page_link(f"{base}/picture/imports", symbol=symbol)))
     if kind in ("PARAMETER", "BINDING", "FUNCTION"):
-        made.append(("value flow", visit.page_link(f"{base}/flow", symbol=symbol)))
+        made.append(("value flow", flow_link(visit, repo_id, symbol)))
     if kind not in ("QUALIFIED_NAME", "EXTERNAL_MODULE"):
         made.append(("impact", visit.page_link("/impact", symbol=symbol, repo=repo_id)))
     return [{"text": text, "link": link} for text, link in made]

@@ -41,7 +41,7 @@ MAX_DEPTH = 6
 MAX_GUESSES = 20_000
 
 
-class Entry(Struct, frozen=True):
+class FolderEntry(Struct, frozen=True):
     """A file or folder directly inside of a folder, with counts of what is below it."""
 
     name: str
@@ -98,7 +98,8 @@ def _source(visit: Visit, file: SourceFile) -> dict[str, Any]:
 def outline(
     visit: Visit, file: SourceFile, definitions: Sequence[FileDefinition], shown: range
 ) -> list[dict[str, Any]]:
-    """Return the definitions of a file with their depth, and links to their lines."""
+    """Return the definitions of a file with their depth, their last line, and links to their first."""
+    source = lexed(file.text or "")
     rows: list[dict[str, Any]] = []
     around: list[int] = []
     for each in definitions:
@@ -110,6 +111,7 @@ def outline(
                 "name": each.name,
                 "kind": kind_label(each.kind, each.subkind),
                 "depth": min(len(around), MAX_DEPTH),
+                "last": source.line_of(max(each.bstart, each.bend - 1)),
                 "link": f"#L{each.line}" if each.line in shown else link,
             }
         )
@@ -156,7 +158,7 @@ def _packages(visit: Visit, repo_id: str, path: str) -> list[tuple[str, str, str
     return [(symbol, folder, docs.get(node, "")[:OVERVIEW_CHARS]) for node, symbol, folder, _ in rows]
 
 
-def _entries(visit: Visit, repo_id: str, prefix: str) -> tuple[list[Entry], int]:
+def _entries(visit: Visit, repo_id: str, prefix: str) -> tuple[list[FolderEntry], int]:
     """Return what is directly inside of a folder, folders first, and the number without the limit."""
     query = Query(
         "SELECT split_part(substr(n.path, ?), '/', 1) AS name, contains(substr(n.path, ?), '/') AS is_folder,"
@@ -168,7 +170,7 @@ def _entries(visit: Visit, repo_id: str, prefix: str) -> tuple[list[Entry], int]
         order=("is_folder DESC", "name"),
     )
     rows = visit.lake.reader.rows(query, MAX_ENTRIES)
-    return [Entry(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
+    return [FolderEntry(*row[:-1]) for row in rows], rows[0][-1] if rows else 0
 
 
 def _unknown_path(visit: Visit, repo_id: str, path: str) -> UnknownName:

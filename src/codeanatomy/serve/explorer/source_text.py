@@ -381,12 +381,12 @@ def tokens(data: bytes) -> Iterator[Token]:
         for match in (FIELD if strings else CODE).finditer(data, position):
             group, start, end = match.lastgroup, match.start(), match.end()
             if group == "name":
-                word = match.group()
-                if word in KEYWORDS or (word in SOFT_KEYWORDS and _is_soft_keyword(data, start)):
+                name = match.group()
+                if name in KEYWORDS or (name in SOFT_KEYWORDS and _is_soft_keyword(data, start)):
                     yield start, end, KEYWORD
                 elif defines:
                     yield start, end, DEFINED
-                defines = word in (b"def", b"class")
+                defines = name in (b"def", b"class")
             elif group == "open":
                 strings.append(_Formatted(match.group()))
                 break

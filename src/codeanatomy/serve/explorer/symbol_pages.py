@@ -32,7 +32,7 @@ from codeanatomy.query.verbs.show import signature
 from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import annotated_types, file_names
 from codeanatomy.query.walks.relatives import GROUPS, relatives
-from codeanatomy.serve.explorer.source_names import actions, kind_label, linked_names
+from codeanatomy.serve.explorer.source_names import actions, flow_link, kind_label, linked_names
 from codeanatomy.serve.explorer.source_text import FIELD, SourceLine, lexed, render_lines, source_file
 from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
 
@@ -232,6 +232,7 @@ def _listed(visit: Visit, row: Mapping[str, Any]) -> ListRow:
         "guess": percent(row["confidence"]) if (row["confidence"] or 0) < CERTAIN else None,
         "method": row.get("method"),
         "note": (row.get("relation") or "").lower().replace("_", " "),
+        "flow": flow_link(visit, repo_id, symbol) if row["kind"] == "PARAMETER" else None,
     }
 
 

@@ -8,6 +8,23 @@ let owner = null;
 let timer = null;
 let request = null;
 
+// Mark the definition of the outline that the line in the address belongs to.
+function markOutline() {
+  const outline = document.querySelector(".outline");
+  const chosen = Number(/^#L(\d+)/.exec(location.hash)?.[1] ?? 0);
+  if (!outline || !chosen) return;
+  let current = null;
+  for (const link of outline.querySelectorAll("a")) {
+    link.removeAttribute("aria-current");
+    const first = Number(/^#L(\d+)$/.exec(link.hash)?.[1] ?? Infinity);
+    if (first <= chosen && chosen <= Number(link.dataset.last)) current = link;
+  }
+  if (!current) return;
+  current.setAttribute("aria-current", "true");
+  const side = outline.parentElement;
+  side.scrollTop = current.offsetTop - side.offsetTop - side.clientHeight / 3;
+}
+
 // A line that is on another part of the file: ask for that part.
 function showLine() {
   const match = /^#L(\d+)/.exec(location.hash);
@@ -128,8 +145,9 @@ document.addEventListener("keydown", (event) => {
   }
 });
 addEventListener("resize", () => { if (card) place(); });
-addEventListener("hashchange", showLine);
+addEventListener("hashchange", () => { showLine(); markOutline(); });
 showLine();
+markOutline();
 
 // Parts that take longer: a link without JavaScript, fetched after the first paint with it.
 async function load(part) {
