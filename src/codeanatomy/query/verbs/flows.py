@@ -22,6 +22,7 @@ Tests: `tests/unit/query/test_verb_flows.py`, `tests/unit/query/test_value_origi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
@@ -66,18 +67,24 @@ def flows(
         raise UsageError(
             f"--direction must be to or from, got {direction!r}", "use --direction to or --direction from"
         )
-    placed, complete = trace_flows(reader, symbol, depth, direction, returns=returns)
+    level = start_level(reader, symbol, direction)
+    placed, complete = trace_flows(reader, level, depth, direction, returns=returns)
     cut = () if complete else (f"stopped after {MAX_REACHED:,} places: use a smaller --depth",)
     rows = [_row(each, distance) for distance, each in placed]
     return rows_result(COLUMNS, rows, (RETURNS_NOTE if returns else NOTE, *cut))
 
 
+def start_level(reader: Reader, symbol: Symbol, direction: Direction) -> list[ValueFlow]:
+    """Return where the values of a variable originate, or where it gets them."""
+    start = start_flows if direction == "to" else start_origins
+    return start(reader, symbol.ids, symbol.symbol)
+
+
 def trace_flows(
-    reader: Reader, symbol: Symbol, depth: int, direction: Direction, *, returns: bool
+    reader: Reader, level: Sequence[ValueFlow], depth: int, direction: Direction, *, returns: bool
 ) -> tuple[list[tuple[int, ValueFlow]], bool]:
-    """Return the places that a value reaches or comes from with their depths, and whether these are all."""
-    start, follow = (start_flows, follow_flows) if direction == "to" else (start_origins, follow_origins)
-    level = start(reader, symbol.ids, symbol.symbol)
+    """Return the places that values reach or come from with their depths, and whether these are all."""
+    follow = follow_flows if direction == "to" else follow_origins
     known = {each.state for each in level}
     # One entry per place, at its smallest depth.
     places: dict[tuple[str, str, str, int | None], tuple[int, ValueFlow]] = {}

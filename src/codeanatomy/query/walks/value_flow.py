@@ -161,16 +161,15 @@ def _referring_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[Variable
         return []
     named = edges_at(tuple(variables), ("REFERS_TO",), "dst")
     paths = [row[0] for row in reader.rows(Query("SELECT DISTINCT e.path FROM e", {"e": named}))]
-    # The span of an attribute use is that of its syntax node: `cart.prices`, not `prices`.
+    # The span of an attribute use is that of its syntax node: `cart.prices`, not `prices`; both end together.
     query = Query(
         "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, coalesce(a.bstart, e.bstart), e.bend,"
         " e.line, e.confidence, e.resolution_method, e.edge_id FROM e JOIN n ON n.node_id = e.src_node_id"
-        " LEFT JOIN s ON s.src_node_id = e.src_node_id LEFT JOIN a ON a.dst_node_id = s.dst_node_id",
+        " LEFT JOIN a ON a.file_id = e.owner_file_id AND a.bend = e.bend AND n.node_kind = 'ATTRIBUTE_REF'",
         {
             "e": named,
             "n": nodes(("NAME_REF", "ATTRIBUTE_REF"), subkind=("load",), path=paths),
-            "s": edges(("SYNTAX_OF",), path=paths),
-            "a": edges(("AST_PARENT_OF",), path=paths),
+            "a": nodes(("AST_NODE",), subkind=("Attribute",), path=paths),
         },
     )
     return [_use("REFERS_TO", variables[row[0]], row) for row in reader.rows(query)] if paths else []

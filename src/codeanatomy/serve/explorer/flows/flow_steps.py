@@ -19,11 +19,10 @@ from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Row, nodes
-from codeanatomy.query.verbs.flows import Direction, trace_flows
+from codeanatomy.query.verbs.flows import Direction, start_level, trace_flows
 from codeanatomy.query.walks.flow_ends import FlowEnd, definition_ends, origin_ends, use_ends
 from codeanatomy.query.walks.reachability import edges_at
-from codeanatomy.query.walks.value_flow import ValueFlow, start_flows
-from codeanatomy.query.walks.value_origin import start_origins
+from codeanatomy.query.walks.value_flow import ValueFlow
 
 # Steps that are shown of one direction.
 MAX_STEPS = 60
@@ -90,14 +89,14 @@ class VariableFlow(Struct, frozen=True):
 
 def variable_flow(reader: Reader, symbol: Symbol, direction: Direction, depth: int) -> VariableFlow:
     """Follow the value of a variable in one direction."""
-    placed, _ = trace_flows(reader, symbol, depth, direction, returns=True)
+    level = start_level(reader, symbol, direction)
+    placed, _ = trace_flows(reader, level, depth, direction, returns=True)
     groups: dict[FlowSpan, list[tuple[int, ValueFlow]]] = {}
     for distance, flow in placed:
         if flow.bstart is not None and flow.bend is not None:
             groups.setdefault(FlowSpan(flow.path, flow.bstart, flow.bend), []).append((distance, flow))
     shown = dict(list(groups.items())[:MAX_STEPS])
-    start = start_flows if direction == "to" else start_origins
-    started = {each.state for each in start(reader, symbol.ids, symbol.symbol) if each.state}
+    started = {each.state for each in level if each.state}
     states = started.union(*({flow.state, flow.source} for group in shown.values() for _, flow in group)) - {
         None,
         "",
