@@ -3,7 +3,8 @@
     def stats_page(visit: Visit) -> Response:
         return visit.page("stats.html", rows=visit.lake.stats(repo_id=visit.text("repo")).rows)
 
-Everything is read through `visit.lake`, so that a page shows one run. Templates escape every value.
+Everything is read through `visit.lake`, so that a page shows one run. Templates escape every value, and show
+characters that cannot be seen as such.
 
 Tests: `tests/unit/serve/test_pages.py`.
 """
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from codeanatomy.errors import MAX_NAME_CHARS, UsageError
+from codeanatomy.query.export.escaping import TURNING, UNKNOWN, visible
 from codeanatomy.query.lake import Lake
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.lakes import OpenLakes
@@ -114,10 +116,20 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=readable,
     )
     environment.filters |= {"amount": amount, "moment": moment, "size": size, "percent": percent}
     environment.globals |= {"CERTAIN": CERTAIN}
     return environment
+
+
+def readable(value: Any) -> Any:
+    r"""Replace characters that cannot be seen, or that turn the direction of text, by visible ones.
+
+    >>> readable("a\u202eb\x00"), readable(7)
+    ('a�b␀', 7)
+    """
+    return TURNING.sub(UNKNOWN, visible(value)) if type(value) is str and not value.isprintable() else value
 
 
 def amount(value: int | None) -> str:
