@@ -23,7 +23,8 @@ from codeanatomy.serve.explorer.pictures.address import PictureAddress
 from codeanatomy.serve.explorer.pictures.columns import COLUMN, Columns, NodeFacts
 from codeanatomy.serve.explorer.pictures.control_flow import ranges
 from support.ask_lake import reader_of
-from support.explorer import get_page
+from support.explorer import explorer_client, get_page
+from support.light_builds import clean_lake
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -331,3 +332,64 @@ def test_hostile_addresses_are_text(client: TestClient, name: str) -> None:
         assert "<script>alert" not in text
         assert "<img" not in text
     assert client.get(address("calls", symbol=name)).status_code in (400, 404)
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    """Return a client of a repository with hostile file names, long names, and many definitions."""
+    folder = tmp_path_factory.mktemp("hostile") / "app"
+    folder.mkdir()
+    long = "n" * 10_000
+    (folder / '"><script>alert(1)<').mkdir()
+    (folder / '"><script>alert(1)<' / "'onload='x.py").write_text("import many\nmany.f0()\n")
+    (folder / "\u202e\x1b.py").write_text("import many\nmany.f0()\n")
+    (folder / "many.py").write_text(
+        "".join(f"def f{number}():\n    f{number + 1}()\n\n" for number in range(300))
+        + f"def {long}():\n    f0()\n\n"
+        + "def f300():\n    x = '</svg><script>alert(2)</script>'\n    return x\n\n"
+        + "class Base: ...\n"
+        + "".join(f"class C{number}(Base): ...\n" for number in range(120))
+        + "def branches(x):\n"
+        + "".join(f"    if x == {number}:\n        f0()\n" for number in range(700))
+    )
+    clean_lake(folder.parent / "lake", {"app": folder})
+    return explorer_client(folder.parent / "lake")
+
+
+def test_hostile_names_of_a_repository_are_text(hostile: TestClient) -> None:
+    for kind in ("calls", "control-flow", "imports"):
+        text = get_page(hostile, address(kind, "app", symbol="many.f0"))
+        assert "<script>alert" not in text
+        assert len(text) < 200_000
+    assert "\u202e" not in get_page(hostile, address("imports", "app"))
+    assert "&lt;/svg&gt;&lt;script&gt;" in get_page(
+        hostile, address("control-flow", "app", symbol="many.f300")
+    )
+
+
+def test_many_boxes_are_limited(hostile: TestClient) -> None:
+    text = get_page(hostile, address("classes", "app", symbol="many.Base"))
+    assert "120 symbols" in text
+    opened = get_page(hostile, address("classes", "app", symbol="many.Base", open="many"))
+    assert "102 more" in opened
+    everything = get_page(hostile, address("classes", "app", symbol="many.Base", open="many", more="1"))
+    assert len(boxes(drawing(everything))) == 121
+    flow = get_page(hostile, address("control-flow", "app", symbol="many.branches"))
+    assert len(boxes_of(flow)) == 500
+    assert re.search(r"[\d,]+ more blocks are not shown", flow)
+
+
+def boxes_of(text: str) -> list[str]:
+    return re.findall(r' data-key="(block[^"]*)"', text)
+
+
+def test_a_chain_expands_step_by_step_up_to_a_limit(hostile: TestClient) -> None:
+    link = address("calls", "app", symbol="many.f0")
+    for step in range(1, 9):
+        shown = boxes(drawing(get_page(hostile, link)))
+        assert f"f{step}" in shown
+        if step < 8:
+            link = link_of(shown[f"f{step}"], "expand")
+    # The last column has no button.
+    with pytest.raises(AssertionError):
+        link_of(shown["f8"], "expand")
