@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from starlette.testclient import TestClient
 
+from codeanatomy.query.lake import Lake
+from codeanatomy.query.verbs.stats import count_call_sites
 from support.explorer import get_page
 
 
-def test_home_lists_repositories_and_runs(client: TestClient) -> None:
+def test_home_lists_repositories_and_runs(client: TestClient, ask_lake: Path) -> None:
     text = get_page(client, "/")
     for name in ("flask", "shop", "depot"):
         assert f'href="/r/{name}/"' in text
     assert text.count('<span class="state succeeded">') == 2
+    ((total, resolved),) = [
+        (row[1], row[1] - row[2]) for row in count_call_sites(Lake.open(ask_lake).reader, "flask")
+    ]
+    assert f'<td class="number">{resolved / total:.0%}'.replace("%", " %") in text
 
 
 def test_search_lists_matches(client: TestClient) -> None:

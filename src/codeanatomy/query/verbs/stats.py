@@ -74,8 +74,8 @@ def _by_kind(reader: Reader, table: str, kind: str, repo_id: str | None) -> list
     return reader.rows(Query(f"SELECT t.repo_id, t.{kind}, count(*) FROM t GROUP BY 1, 2", rows))
 
 
-def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
-    """Count call sites by their number of targets: one, several, none."""
+def count_call_sites(reader: Reader, repo_id: str | None = None) -> list[tuple[str, int, int, int]]:
+    """Return by repository the number of call sites, of those without a target, and with several."""
     query = Query(
         "SELECT c.repo_id, count(*), sum(CASE WHEN t.src_node_id IS NULL THEN 1 ELSE 0 END), sum(t.several)"
         " FROM c LEFT JOIN (SELECT e.src_node_id,"
@@ -83,9 +83,13 @@ def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
         " ON t.src_node_id = c.node_id GROUP BY 1",
         {"c": nodes(("CALLSITE",), repo_id), "e": edges(CALLS, repo_id)},
     )
+    return [(repo, sites, int(none), int(several or 0)) for repo, sites, none, several in reader.rows(query)]
+
+
+def _calls(reader: Reader, repo_id: str | None) -> list[tuple[Any, ...]]:
+    """Count call sites by their number of targets: one, several, none."""
     rows: list[tuple[Any, ...]] = []
-    for repo, sites, without, several in reader.rows(query):
-        ambiguous = int(several or 0)
+    for repo, sites, without, ambiguous in count_call_sites(reader, repo_id):
         parts = {
             "one target": sites - without - ambiguous,
             "several targets": ambiguous,

@@ -9,37 +9,69 @@ Tests: `tests/unit/serve/test_pages.py`.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 from starlette.responses import Response
 
 from codeanatomy.query.ask import coverage_of, freshness_of
+from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query, nodes, of_repository
 from codeanatomy.query.status.run_reports import runs
+from codeanatomy.query.verbs.stats import count_call_sites
 from codeanatomy.serve.explorer.search import Suggestion
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 SUGGESTIONS = 12
 RESULTS = 100
-# Runs on the first page.
+# Runs and repositories on the first page.
 RECENT_RUNS = 5
+MAX_REPOSITORIES = 200
 
 
 def home_page(visit: Visit) -> Response:
     """List the repositories of the lake and its last runs."""
-    manifests = list(visit.lake.snapshot.repositories.values())
+    everything = visit.lake.snapshot.repositories
+    manifests = list(everything.values())[:MAX_REPOSITORIES]
+    sizes = repository_sizes(visit.lake.reader)
     repositories = [
         {
             "repo_id": row.repo_id,
             "fresh": fresh,
             "coverage": coverage,
-            "source": row.repo_root,
             "nodes": row.row_counts.get("cpg_nodes"),
             "edges": row.row_counts.get("cpg_edges"),
+            "sizes": sizes.get(row.repo_id, {}),
         }
         for row, fresh, coverage in zip(
             manifests, freshness_of(visit.lake.reader, manifests), coverage_of(manifests), strict=True
         )
     ]
     recent = runs(visit.lake.snapshot.root, RECENT_RUNS)
-    return visit.page("home.html", repositories=repositories, runs=recent)
+    more = len(everything) - len(repositories)
+    return visit.page("home.html", repositories=repositories, more=more, runs=recent)
+
+
+@lru_cache(maxsize=4)
+def repository_sizes(reader: LightReader) -> dict[str, dict[str, Any]]:
+    """Return by repository its bytes of source, classes, functions, and the share of calls with a target."""
+    sizes: dict[str, dict[str, Any]] = {}
+    blobs = Query(
+        "SELECT b.repo_id, sum(b.size_bytes) FROM b GROUP BY 1",
+        {"b": of_repository("repo_file_blobs_v1", None)},
+    )
+    for repo_id, total in reader.rows(blobs):
+        sizes[repo_id] = {"bytes": int(total)}
+    if not reader.snapshot.has("cpg_nodes"):
+        return sizes
+    definitions = Query(
+        "SELECT n.repo_id, n.node_kind, count(*) FROM n GROUP BY 1, 2", {"n": nodes(("CLASS", "FUNCTION"))}
+    )
+    for repo_id, kind, count in reader.rows(definitions):
+        sizes.setdefault(repo_id, {})[kind] = count
+    for repo_id, sites, without, _ in count_call_sites(reader):
+        sizes.setdefault(repo_id, {})["resolved"] = (sites - without) / sites if sites else None
+    return sizes
 
 
 def search_page(visit: Visit) -> Response:
