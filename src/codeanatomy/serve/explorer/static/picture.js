@@ -11,6 +11,8 @@ let svg = null;
 // What is seen: the upper left corner in the picture, and pixels of the screen for each of its units.
 let seen = { x: 0, y: 0, scale: 1 };
 let size = { width: 1, height: 1 };
+// The picture in the address, as far as it was loaded.
+let loaded = location.search;
 
 function show() {
   const { clientWidth, clientHeight } = frame;
@@ -126,6 +128,7 @@ async function replace(link, key, push = true) {
     view.replaceChildren(...[...next.childNodes].map((each) => document.importNode(each, true)));
     document.title = page.title;
     if (push) history.pushState({}, "", pageLink(address.href));
+    loaded = location.search;
     start(false);
     const box = boxOf(key);
     const after = place(box ?? svg.querySelector(".box.focus"));
@@ -235,7 +238,15 @@ function sourceLines() {
   };
   source?.addEventListener("pointerover", (event) => choose(event, false));
   source?.addEventListener("focusin", (event) => choose(event, true));
-  source?.addEventListener("click", (event) => choose(event, true));
+  source?.addEventListener("click", (event) => {
+    const number = event.target.closest?.(".number");
+    if (number && !event.ctrlKey && !event.metaKey) {
+      // The line is in the address, but nothing moves: the pointer would be over another line.
+      event.preventDefault();
+      history.replaceState({}, "", number.getAttribute("href"));
+    }
+    choose(event, true);
+  });
   // One line is in the order of the tabulator; arrows go to the others.
   source?.addEventListener("keydown", (event) => {
     const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
@@ -281,6 +292,9 @@ view?.addEventListener("click", (event) => {
   event.preventDefault();
   return replace(href, box?.dataset.key);
 });
-addEventListener("popstate", () => replace(location.pathname + location.search, null, false));
+// Links to lines of this page are no other picture.
+addEventListener("popstate", () => {
+  if (location.search !== loaded) replace(location.pathname + location.search, null, false);
+});
 addEventListener("resize", () => svg && show());
 start();
