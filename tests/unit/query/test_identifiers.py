@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from codeanatomy.query.engines.light import LightReader
+from codeanatomy.query.engines.statements import Query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.symbols import resolve
-from codeanatomy.query.walks.identifiers import annotated_types, file_names, name_at, unresolved_reason
+from codeanatomy.query.walks.identifiers import (
+    NameUse,
+    annotated_types,
+    checked_type,
+    file_names,
+    name_at,
+    unresolved_reason,
+)
 from codeanatomy.serve.explorer.source_text import source_file
 
 
@@ -42,6 +51,7 @@ def test_every_name_of_the_syntax_tree_is_listed(reader: LightReader, repo_id: s
             assert data[use.bstart : use.bend].decode() == use.name
     resolved = [use for use in uses if use.targets]
     assert len(resolved) > len(uses) / 2
+    assert checked_type(reader, repo_id, path, uses[0]) is None
 
 
 def test_references_lead_to_their_definitions(reader: LightReader) -> None:
@@ -102,3 +112,23 @@ def test_annotations(reader: LightReader) -> None:
     function = resolve(reader, "flask.app.Flask.make_response")
     assert set(annotated_types(reader, function.ids).values()) == {"Response"}
     assert annotated_types(reader, []) == {}
+
+
+def test_types_of_a_checker() -> None:
+    """In `-a.b`, the type of `b` is that of `a.b`."""
+    types = [
+        {"bstart": 0, "bend": 4, "type_repr": "int"},
+        {"bstart": 1, "bend": 4, "type_repr": "Size"},
+        {"bstart": 1, "bend": 2, "type_repr": "Box"},
+    ]
+
+    class Rows:
+        snapshot: Any = None
+
+        def rows(self, query: Query, limit: int | None = None) -> list[Any]:
+            return [(types,), (None,)]
+
+    reader = Rows()
+    uses = (NameUse("", "NAME_REF", None, "a", 1, 2, ()), NameUse("", "ATTRIBUTE_REF", None, "b", 3, 4, ()))
+    assert [checked_type(reader, "r", "a.py", use) for use in uses] == ["Box", "Size"]
+    assert checked_type(reader, "r", "a.py", NameUse("", "NAME_REF", None, "c", 8, 9, ())) is None

@@ -142,6 +142,23 @@ def annotated_types(reader: Reader, ids: Collection[str]) -> dict[str, str]:
     return {owners[node]: text for node, text in reader.rows(query)} if owners else {}
 
 
+def checked_type(reader: Reader, repo_id: str, path: str, use: NameUse) -> str | None:
+    """Return the type that a type checker has inferred for a name or attribute, if one was run."""
+    query = Query(
+        "SELECT t.expression_types FROM t",
+        {"t": Slice("type_checker_files_v1", repo_id=(repo_id,), path=(path,))},
+    )
+    ending = [
+        each
+        for (types,) in reader.rows(query)
+        for each in types or ()
+        # The expression of an attribute begins with its object.
+        if each["bend"] == use.bend and (each["bstart"] < use.bstart) == (use.kind == "ATTRIBUTE_REF")
+    ]
+    nearest = max(ending, key=lambda each: each["bstart"], default=None)
+    return nearest["type_repr"] if nearest and nearest["bstart"] <= use.bstart else None
+
+
 def nodes_named(reader: Reader, repo_id: str, ids: Collection[str]) -> dict[str, Row]:
     """Return nodes by id: id, kind, subkind, name, qualified name, path, line; only their kinds are read."""
     prefixes = {node.partition(":")[0] for node in ids}

@@ -29,6 +29,7 @@ from codeanatomy.query.walks.identifiers import (
     NameTarget,
     NameUse,
     annotated_types,
+    checked_type,
     name_at,
     unresolved_reason,
 )
@@ -165,7 +166,7 @@ def _facts(visit: Visit) -> dict[str, Any]:
             NameTarget(node_id, each.kind, each.subkind, each.symbol, each.path, each.line, "", 1.0, None)
             for each in symbols[:1]
         ]
-        known = {"repo_id": repo_id, "name": "", "path": "", "reason": None}
+        known = {"repo_id": repo_id, "name": "", "path": "", "reason": None, "type": None}
         return known | _rows(visit, repo_id, targets)
     at = visit.number("at", 0, 0, MAX_BYTE)
     use = name_at(reader, repo_id, path, at)
@@ -174,7 +175,8 @@ def _facts(visit: Visit) -> dict[str, Any]:
             f"there is no name at byte {at} of {path[:200]!r}", "follow a link of the file's page"
         )
     reason = unresolved_reason(reader, use.node_id) if not use.targets else None
-    known = {"repo_id": repo_id, "name": use.name or "", "path": path, "reason": reason}
+    inferred = checked_type(reader, repo_id, path, use)
+    known = {"repo_id": repo_id, "name": use.name or "", "path": path, "reason": reason, "type": inferred}
     return known | _rows(visit, repo_id, list(use.targets))
 
 

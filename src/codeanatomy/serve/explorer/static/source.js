@@ -77,13 +77,15 @@ function rowOf(row) {
 }
 
 function contentOf(answer) {
+  const type = answer.type ? element("p", {}, "type ", element("code", {}, answer.type), " by the type checker") : null;
   if (answer.rows.length === 0) {
     const reason = answer.reason ? `: ${answer.reason.replaceAll("_", " ")}` : "";
-    return [element("p", {}, `Not resolved${reason}.`)];
+    return [element("p", {}, `Not resolved${reason}.`), type].filter(Boolean);
   }
   const more = answer.total - answer.rows.length;
   return [
     answer.total > 1 ? element("p", {}, `One of ${answer.total} candidates:`) : null,
+    type,
     ...answer.rows.map(rowOf),
     more > 0 ? element("p", { class: "muted" }, `${more} more`) : null,
   ].filter(Boolean);
