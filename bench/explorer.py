@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -109,7 +110,7 @@ def measure(lake: Path, count: int) -> bool:
         for kind, pages in addresses.items():
             for address in pages[:WARM]:
                 opened(client, address)
-            rows[kind] = [milliseconds(lambda a=address: opened(client, a)) for address in pages[WARM:]]
+            rows[kind] = [milliseconds(partial(opened, client, address)) for address in pages[WARM:]]
         rows["first paint"] = paints(server, [*addresses["symbol"][:10], *addresses["source"][:10]])
         memory = memory_mb(server)
     print("| page | n | p50 ms | p95 ms | most | at most |\n|---|---|---|---|---|---|")
