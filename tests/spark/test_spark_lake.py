@@ -63,6 +63,7 @@ QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
     ("impact", ("Cart.add", "Cart.total"), {"depth": 2}),
     ("flows", ("Price.with_tax.rate",), {}),
     ("flows", ("shop.money.TAX",), {}),
+    ("flows", ("shop.paths.values.keep.value",), {"direction": "from", "returns": True}),
     ("explain", ("sell", "Cart.add"), {}),
     ("explain", ("shop.money.Discount", "shop.money.Price"), {}),
     ("unused", (), {}),
