@@ -176,6 +176,7 @@ def test_hostile_texts_are_only_shown(hostile: TestClient) -> None:
     for symbol in ("scripts", "scripts.f", "scripts.f.a", "scripts.K", "names.ünï", "names.ünï.größe"):
         page = get_page(hostile, f"/r/app/s/{quote(symbol)}")
         assert SCRIPT not in page
+        assert "\u202e" not in page
     assert hostile.get("/r/app/s/<script>").status_code == 404
     assert hostile.get("/r/app/s/%2e%2e/%2e%2e").status_code in (400, 404)
 

@@ -23,7 +23,7 @@ from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import FileDefinition, file_names
 from codeanatomy.serve.explorer import links, source_names
 from codeanatomy.serve.explorer.source_names import kind_label, linked_names
-from codeanatomy.serve.explorer.source_text import SourceFile, lexed, render_lines, source_file
+from codeanatomy.serve.explorer.source_text import SourceFile, lexed, render_lines, source_file, visible
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 MAX_ENTRIES = 2_000
@@ -140,7 +140,7 @@ def _folder_page(visit: Visit, repo_id: str, path: str) -> Response:
         entries=[(each, visit.file_link(repo_id, f"{path}/{each.name}".lstrip("/"))) for each in entries],
         more=total - len(entries),
         packages=packages,
-        overview=next((doc for symbol, folder, doc in packages if folder == path or not path), ""),
+        overview=visible(next((doc for _, folder, doc in packages if folder == path or not path), "")),
     )
 
 

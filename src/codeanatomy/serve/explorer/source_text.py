@@ -335,6 +335,12 @@ def _open_tag(name: Identifier) -> str:
     return f"<a{attributes}>" if name.link is not None else f"<span{attributes}>"
 
 
+def visible(text: str) -> Markup:
+    """Render a text of several lines, such as a docstring, with hidden characters shown by their code."""
+    # Escaped line by line.
+    return Markup("\n".join(map(_visible, text.splitlines())))  # noqa: S704
+
+
 def _visible(text: str) -> str:
     """Escape a text; characters that cannot be seen, or move others, are replaced by their code."""
     if HIDDEN.search(text) is None:

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 
@@ -33,7 +34,14 @@ from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import annotated_types, file_names
 from codeanatomy.query.walks.relatives import GROUPS, relatives
 from codeanatomy.serve.explorer.source_names import actions, flow_link, kind_label, linked_names
-from codeanatomy.serve.explorer.source_text import FIELD, SourceLine, lexed, render_lines, source_file
+from codeanatomy.serve.explorer.source_text import (
+    FIELD,
+    SourceLine,
+    lexed,
+    render_lines,
+    source_file,
+    visible,
+)
 from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
 
 # Rows of each list on the page of a symbol, and of a list on its own.
@@ -69,8 +77,8 @@ class ShownDefinition(Struct, frozen=True):
     path: str
     line: int | None
     link: str
-    signature: str | None
-    docstring: str | None
+    signature: Markup | None
+    docstring: Markup | None
     type: str | None
     lines: list[SourceLine]
     more_lines: int
@@ -184,10 +192,10 @@ def _definition(
 ) -> ShownDefinition:
     _, path, line, bstart, bend = row
     link = visit.file_link(symbol.repo_id, path, line)
-    cut = docstring[:DOC_CHARS] if docstring else None
+    doc = visible(docstring[:DOC_CHARS]) if docstring else None
     file = source_file(reader, symbol.repo_id, path) if line is not None else None
     if file is None or file.text is None or symbol.kind in ("MODULE", "PACKAGE"):
-        return ShownDefinition(path, line, link, None, cut, annotated, [], 0)
+        return ShownDefinition(path, line, link, None, doc, annotated, [], 0)
     source = lexed(file.text)
     first, last = max(1, line - CONTEXT_LINES), min(source.line_count, line + CONTEXT_LINES)
     head = None
@@ -204,19 +212,21 @@ def _definition(
         end,
         names=linked_names(visit, symbol.repo_id, path, file.text, names, first, end),
     )
-    return ShownDefinition(path, line, link, head, cut, annotated, lines, last - end)
+    return ShownDefinition(path, line, link, head, doc, annotated, lines, last - end)
 
 
-def _signature(data: bytes, bstart: int, bend: int) -> str | None:
+def _signature(data: bytes, bstart: int, bend: int) -> Markup | None:
     """Return the signature of a definition; only its head is parsed, since a class may be long."""
     depth = 0
+    head = data[bstart:bend]
     for match in FIELD.finditer(data, bstart, bend):
         mark = match.group() if match.lastgroup == "bracket" else b""
         if mark == b":" and depth == 0:
             head = data[bstart : match.end()] + b" pass"
-            return signature(head, 0, len(head))
+            break
         depth += (mark in (b"(", b"[", b"{")) - (mark in (b")", b"]", b"}"))
-    return signature(data, bstart, bend)
+    text = signature(head, 0, len(head))
+    return None if text is None else visible(text)
 
 
 def _listed(visit: Visit, row: Mapping[str, Any]) -> ListRow:
