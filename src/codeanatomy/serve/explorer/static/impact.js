@@ -10,7 +10,7 @@ for (const part of document.querySelectorAll(".impact")) {
   function apply() {
     const text = filter.value.trim().toLowerCase();
     for (const branch of branches) {
-      const own = branch.querySelector(":scope > .leaf, :scope > details > summary");
+      const own = branch.querySelector(":scope > .own");
       const matches = own && own.textContent.toLowerCase().includes(text) && (!only.checked || own.querySelector(".test"));
       branch.hidden = !matches && !branch.querySelector(":scope > details > ul > li:not([hidden])");
     }
