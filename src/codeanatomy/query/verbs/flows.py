@@ -81,9 +81,18 @@ def start_level(reader: Reader, symbol: Symbol, direction: Direction) -> list[Va
 
 
 def trace_flows(
-    reader: Reader, level: Sequence[ValueFlow], depth: int, direction: Direction, *, returns: bool
+    reader: Reader,
+    level: Sequence[ValueFlow],
+    depth: int,
+    direction: Direction,
+    *,
+    returns: bool,
+    most: int = MAX_REACHED,
 ) -> tuple[list[tuple[int, ValueFlow]], bool]:
-    """Return the places that values reach or come from with their depths, and whether these are all."""
+    """Return the places that values reach or come from with their depths, and whether these are all.
+
+    The search stops at the depth where it has more than `most` places.
+    """
     follow = follow_flows if direction == "to" else follow_origins
     known = {each.state for each in level}
     # One entry per place, at its smallest depth.
@@ -99,9 +108,9 @@ def trace_flows(
                 new.setdefault(each.state, each)
         known |= new.keys()
         level = list(new.values())
-        if not level or len(places) > MAX_REACHED:
+        if not level or len(places) > most:
             break
-    return sorted(places.values(), key=_order), not level or len(places) <= MAX_REACHED
+    return sorted(places.values(), key=_order), not level or len(places) <= most
 
 
 def flow_path(reader: Reader, start: Symbol, end: Symbol, depth: int, columns: tuple[str, ...]) -> VerbResult:

@@ -26,6 +26,8 @@ from codeanatomy.query.walks.value_flow import ValueFlow
 
 # Steps that are shown of one direction.
 MAX_STEPS = 60
+# Places after which the search stops.
+MAX_PLACES = 500
 RECEIVED = ("COPIES", "PASSES_TO", "RETURNED")
 NOT_CALLED = FlowEnd("unknown", "no call of it is known where the value is used")
 
@@ -77,8 +79,9 @@ class VariableFlow(Struct, frozen=True):
 
     direction: Direction
     steps: tuple[FlowStep, ...]
-    # Number of steps, with those that are not shown.
+    # Number of steps, with those that are not shown; not complete if the search stopped before its depth.
     total: int
+    complete: bool
     # Whether variables at the greatest depth may have further steps.
     deeper: bool
     # Where the variable itself is defined.
@@ -90,7 +93,7 @@ class VariableFlow(Struct, frozen=True):
 def variable_flow(reader: Reader, symbol: Symbol, direction: Direction, depth: int) -> VariableFlow:
     """Follow the value of a variable in one direction."""
     level = start_level(reader, symbol, direction)
-    placed, _ = trace_flows(reader, level, depth, direction, returns=True)
+    placed, complete = trace_flows(reader, level, depth, direction, returns=True, most=MAX_PLACES)
     groups: dict[FlowSpan, list[tuple[int, ValueFlow]]] = {}
     for distance, flow in placed:
         if flow.bstart is not None and flow.bend is not None:
@@ -126,7 +129,8 @@ def variable_flow(reader: Reader, symbol: Symbol, direction: Direction, depth: i
         direction,
         tuple(steps),
         len(groups),
-        any(distance == depth and flow.state is not None for distance, flow in placed),
+        complete,
+        complete and any(distance == depth and flow.state is not None for distance, flow in placed),
         tuple(starts),
         next(iter(unset.values()), None),
     )
