@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from codeanatomy.query.engines.statements import Query, Reader, RepositoryReader
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.walks.value_flow import ValueFlow, follow_flows, start_flows
 from codeanatomy.query.walks.value_origin import follow_origins, start_origins
+from support.commands import RunCommand, command_runner
 from support.light_builds import clean_lake
 
 VALUES = "shop.paths.values"
@@ -84,6 +86,13 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     (folder / "app" / "pay.py").write_text(SOURCE, encoding="utf-8")
     assert clean_lake(folder / "lake", {"app": folder / "app"}).status == "succeeded"
     return Lake.open(str(folder / "lake"))
+
+
+@pytest.fixture
+def run_command(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> RunCommand:
+    return command_runner(capfd, monkeypatch, tmp_path)
 
 
 def rows(answer: Answer) -> list[tuple[int, int, str, str]]:
@@ -192,6 +201,17 @@ def test_both_assignments_of_a_variable_and_a_property(app: Lake) -> None:
         (3, 35, "REACHES", "pay.Basket.__init__.tax"),
         (3, 35, "COPIES", "pay.Basket.tax"),
     ]
+
+
+def test_the_command(ask_lake: Path, run_command: RunCommand) -> None:
+    options = ("--lake", str(ask_lake), "--format", "json", "--depth", "1")
+    code, out, _ = run_command("flows", f"{KEEP}.value", "--direction", "from", "--returns", *options)
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert {row["symbol"] for row in rows} >= {f"{VALUES}.take.two", f"{VALUES}.Shelf.item"}
+    code, _, problem = run_command("flows", f"{KEEP}.value", "--direction", "up", *options)
+    assert code == 2
+    assert "--direction" in problem
 
 
 def test_a_wrong_direction_is_refused(lake: Lake) -> None:
