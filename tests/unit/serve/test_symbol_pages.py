@@ -85,6 +85,7 @@ def test_breadcrumbs_lead_through_module_and_class(client: TestClient) -> None:
     for name in ("flask", "flask.app", "flask.app.Flask"):
         assert f'<li><a href="/r/flask/s/{name}">{name.rpartition(".")[2]}</a></li>' in page
         get_page(client, f"/r/flask/s/{name}")
+    assert "<li>builtins</li>" in get_page(client, "/r/flask/s/builtins.len")
 
 
 def test_members_bases_subclasses_and_overrides(client: TestClient) -> None:
@@ -113,6 +114,8 @@ def test_other_spellings_lead_to_the_symbol(client: TestClient) -> None:
     ("symbol", "text"),
     [
         ("flask.app.Flask.make_response.rv", "type <code>ft.ResponseReturnValue</code>"),
+        ("flask.app.Flask.make_response.rv", '<span class="chosen"><a href='),
+        ("flask.app", '<div class="line" id="L1">'),
         ("flask.app.Flask.session_interface", "flask/app.py:"),
         ("flask.json", "flask.json.provider"),
         ("flask.app.Flask.__init__.<lambda1>", "lambda</span>"),

@@ -60,6 +60,8 @@ THREADS = 4
 CALLED = ("FUNCTION", "CLASS", "MODULE", "QUALIFIED_NAME")
 USES = {"callers": CALLED, "callees": ("FUNCTION", "CLASS", "MODULE"), "references": KINDS}
 
+CONTAINERS = ("CLASS", "MODULE", "PACKAGE")
+
 ListRow: TypeAlias = dict[str, Any]
 
 
@@ -102,8 +104,10 @@ def symbol_page(visit: Visit) -> Response:
             for name, kinds in USES.items()
             if symbol.kind in kinds
         ]
-        lists = [each.result() for each in uses]
-        lists += [_relative_list(visit, name, rows) for name, rows in related.result().items()]
+        lists = [_relative_list(visit, name, rows) for name, rows in related.result().items()]
+        of_uses = [each.result() for each in uses]
+        # The members of a class or module come first, the uses of others.
+        lists = [*lists, *of_uses] if symbol.kind in CONTAINERS else [*of_uses, *lists]
         shown = definitions.result()
     return visit.page(
         "symbol.html",
@@ -158,8 +162,12 @@ def _list_page(visit: Visit, symbol: Symbol, name: str) -> Response:
 def _crumbs(visit: Visit, symbol: Symbol) -> list[tuple[str, str]]:
     """Return the packages, modules and classes around a symbol, from the outermost to itself."""
     parts = symbol.symbol.split(".")
+    names = [".".join(parts[: at + 1]) for at in range(len(parts))]
+    # What is around an external name may have no page; lambdas and comprehensions have none.
+    known = names[-1:] if symbol.kind in EXTERNAL_KINDS else [name for name in names if name[-1] != ">"]
     return [
-        (part, visit.symbol_link(symbol.repo_id, ".".join(parts[: at + 1]))) for at, part in enumerate(parts)
+        (part, visit.symbol_link(symbol.repo_id, name) if name in known else "")
+        for part, name in zip(parts, names, strict=True)
     ]
 
 
@@ -194,12 +202,16 @@ def _definition(
     link = visit.file_link(symbol.repo_id, path, line)
     doc = visible(docstring[:DOC_CHARS]) if docstring else None
     file = source_file(reader, symbol.repo_id, path) if line is not None else None
-    if file is None or file.text is None or symbol.kind in ("MODULE", "PACKAGE"):
+    if file is None or file.text is None:
         return ShownDefinition(path, line, link, None, doc, annotated, [], 0)
     source = lexed(file.text)
     first, last = max(1, line - CONTEXT_LINES), min(source.line_count, line + CONTEXT_LINES)
-    head = None
-    if symbol.kind in ("CLASS", "FUNCTION", "TYPE_ALIAS"):
+    head, marks = None, []
+    if symbol.kind == "MODULE":
+        first, last = 1, source.line_count
+    elif symbol.kind == "PARAMETER":
+        marks = [(bstart, bend, "chosen")]
+    elif symbol.kind in ("CLASS", "FUNCTION", "TYPE_ALIAS"):
         first, last = source.line_of(bstart), source.line_of(max(bstart, bend - 1))
         while first > 1 and source.data[slice(*source.span(first - 1))].lstrip().startswith(b"@"):
             first -= 1
@@ -211,6 +223,7 @@ def _definition(
         first,
         end,
         names=linked_names(visit, symbol.repo_id, path, file.text, names, first, end),
+        marks=marks,
     )
     return ShownDefinition(path, line, link, head, doc, annotated, lines, last - end)
 
