@@ -22,6 +22,17 @@ def test_every_response_has_the_headers(client: TestClient, address: str) -> Non
     assert "set-cookie" not in headers
 
 
+def test_a_bug_is_a_page_with_the_headers(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TimeoutError("inside of the page")
+
+    monkeypatch.setattr("codeanatomy.serve.explorer.app.Visit", fail)
+    answer = client.get("/search?q=cart")
+    assert (answer.status_code, "this is a bug" in answer.text) == (500, True)
+    assert "inside of the page" not in answer.text
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+
+
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:8765", ""]
 )
@@ -75,6 +86,7 @@ def test_other_addresses_need_the_token(ask_lake: Path) -> None:
     )
     assert client.get("/").status_code == 401
     assert client.get("/?token=wrong").status_code == 401
+    assert client.get("/?" + "a=1&" * 200).status_code == 401
     assert client.get("/", headers={"authorization": "Bearer s3cret"}).status_code == 200
     moved = client.get("/%2Fevil.example/?q=1&token=s3cret")
     assert (moved.status_code, moved.headers["location"]) == (303, "/evil.example/?q=1")

@@ -20,7 +20,6 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -91,11 +90,9 @@ def create_app(root: str, hosts: Collection[str] = (), token: str | None = None)
         routes += [
             Route(path, _endpoint(page, lakes), methods=["GET", "POST"]) for path, page in module.FORMS
         ]
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(Guard, hosts=hosts, token=token)],
-        exception_handlers={HTTPException: _http_problem, Exception: _bug},
-    )
+    pages = Starlette(routes=routes, exception_handlers={HTTPException: _http_problem, Exception: _bug})
+    # Not as `middleware`: Starlette reports bugs outside of it, so these pages would have no headers.
+    return Guard(pages, hosts=hosts, token=token)
 
 
 def _endpoint(page: Page, lakes: OpenLakes) -> Callable[[Request], Any]:
@@ -103,15 +100,16 @@ def _endpoint(page: Page, lakes: OpenLakes) -> Callable[[Request], Any]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            body = await asyncio.wait_for(_body(request), BODY_SECONDS)
+            try:
+                body = await asyncio.wait_for(_body(request), BODY_SECONDS)
+            except (TimeoutError, ClientDisconnect):
+                return _problem_page(request, 408, "the request took too long to arrive", "send it again")
             return await run_in_threadpool(_answer, page, request, lakes, body)
         except CodeAnatomyError as problem:
             status = next((code for kind, code in STATUS if isinstance(problem, kind)), 500)
             return _problem_page(
                 request, status, problem.message, problem.hint, getattr(problem, "candidates", ())
             )
-        except (TimeoutError, ClientDisconnect):
-            return _problem_page(request, 408, "the request took too long to arrive", "send it again")
 
     return endpoint
 
@@ -122,12 +120,12 @@ def _answer(page: Page, request: Request, lakes: OpenLakes, body: bytes) -> Resp
 
 async def _body(request: Request) -> bytes:
     """Read the body of a request. Raise UsageError if it is too large."""
-    parts: list[bytes] = []
+    body = bytearray()
     async for part in request.stream():
-        parts.append(part)
-        if sum(map(len, parts)) > MAX_BODY_BYTES:
+        body += part
+        if len(body) > MAX_BODY_BYTES:
             raise UsageError("the request is too large", f"send at most {MAX_BODY_BYTES:,} bytes")
-    return b"".join(parts)
+    return bytes(body)
 
 
 async def _http_problem(request: Request, problem: Exception) -> Response:

@@ -46,7 +46,7 @@ SAME_SITE = ("same-origin", "none")
 
 
 class Guard:
-    """Middleware in front of all routes."""
+    """The application in front of all routes."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = (), token: str | None = None) -> None:
         self._app = app
@@ -93,7 +93,7 @@ class Guard:
         """Return the response to a request without the token; move a token in the address to a cookie."""
         if self._token is None:
             return None
-        fields = parse_qsl(scope.get("query_string", b"").decode("latin-1"), max_num_fields=100)
+        fields = parse_qsl(scope.get("query_string", b"").decode("latin-1"))
         typed = next((value for name, value in fields if name == "token"), None)
         if typed is not None and self._is_token(typed):
             rest = urlencode([(name, value) for name, value in fields if name != "token"])

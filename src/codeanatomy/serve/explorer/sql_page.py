@@ -166,7 +166,8 @@ class Turns:
             return future.result(seconds)
         except NotReady:
             if future.done():
-                raise
+                # It has ended since then, or has raised this error itself.
+                return future.result()
         late = Diagnostic("time", f"it took longer than {seconds:g} seconds", suggestion="select less")
         raise SqlRefused([msgspec.to_builtins(late)])
 

@@ -55,9 +55,8 @@ class SharedWork(Generic[Key, Result]):
         except CancelledError:
             return None
         except NotReady:
-            if future.done():
-                raise
-            return None
+            # It may have ended since then, or have raised this error itself.
+            return future.result() if future.done() else None
 
     def _is_over(self, since: float, future: Future[Result]) -> bool:
         is_old = time.monotonic() - since > self._keep_seconds
