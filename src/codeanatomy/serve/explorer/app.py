@@ -19,6 +19,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -79,6 +80,15 @@ MODULES = (
     state_pages,
     sql_page,
 )
+
+
+class NameConvertor(PathConvertor):
+    """Match the rest of an address, as `path` does, also with line breaks, which file names may have."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("name", NameConvertor())
 
 
 def create_app(root: str, hosts: Collection[str] = (), token: str | None = None) -> ASGIApp:

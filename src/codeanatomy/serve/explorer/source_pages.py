@@ -181,7 +181,7 @@ def _unknown_path(visit: Visit, repo_id: str, path: str) -> UnknownName:
 
 PAGES: tuple[tuple[str, Page], ...] = (
     ("/r/{repo}/", repository_page),
-    ("/r/{repo}/f/{path:path}", file_page),
+    ("/r/{repo}/f/{path:name}", file_page),
     *source_names.PAGES,
 )
 FORMS: tuple[tuple[str, Page], ...] = ()

@@ -344,7 +344,7 @@ LISTS: dict[str, Callable[[Visit, RepositoryReader, Symbol, int], SymbolList]] =
 }
 
 PAGES: tuple[tuple[str, Page], ...] = (
-    ("/r/{repo}/s/{symbol:path}", symbol_page),
+    ("/r/{repo}/s/{symbol:name}", symbol_page),
     ("/api/r/{repo}/tests", tests_list),
 )
 FORMS: tuple[tuple[str, Page], ...] = ()
