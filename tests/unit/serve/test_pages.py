@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -35,6 +37,17 @@ def test_suggestions_name_their_run(client: TestClient) -> None:
     assert answer["rows"][0]["place"].startswith("shop/cart.py:")
     older = client.get(f"/api/suggest?q=Cart.total&as-of={answer['run']}").json()
     assert older["rows"][0]["link"].endswith(f"?as-of={answer['run']}")
+
+
+def test_the_newest_run_of_a_page_keeps_its_other_values(client: TestClient) -> None:
+    run = client.get("/api/suggest?q=cart").json()["run"]
+    text = get_page(client, f"/search?q=a%26b&as-of={run}&repo=shop")
+    assert '<a href="?q=a%26b&amp;repo=shop">Go to the newest run</a>' in text
+
+
+def test_the_link_to_the_impact_of_a_symbol_shows_it(client: TestClient) -> None:
+    (link,) = re.findall(r'href="(/impact\?[^"]+)">impact<', get_page(client, "/r/shop/s/shop.cart.sell"))
+    assert "Affected: " in get_page(client, html.unescape(link))
 
 
 def test_errors_are_pages_with_the_next_step(client: TestClient) -> None:

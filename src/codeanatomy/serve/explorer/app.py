@@ -49,6 +49,7 @@ from codeanatomy.serve.explorer import (
 )
 from codeanatomy.serve.explorer.guard import MAX_BODY_BYTES, Guard
 from codeanatomy.serve.explorer.lakes import OpenLakes
+from codeanatomy.serve.explorer.links import symbol_link
 from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
 from codeanatomy.serve.explorer.visit import Page, Visit, render
 
@@ -165,6 +166,7 @@ def _problem_page(
         message=message,
         hint=hint,
         candidates=candidates,
+        symbol_link=symbol_link,
         as_of=request.query_params.get("as-of"),
     )
     return HTMLResponse(text, status)

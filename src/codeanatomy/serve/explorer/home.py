@@ -14,12 +14,14 @@ from typing import Any
 
 from starlette.responses import Response
 
+from codeanatomy.query.answers import place
 from codeanatomy.query.ask import coverage_of, freshness_of
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, nodes, of_repository
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.query.verbs.stats import count_call_sites
 from codeanatomy.serve.explorer.search import Suggestion
+from codeanatomy.serve.explorer.source_names import kind_label
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 SUGGESTIONS = 12
@@ -96,10 +98,10 @@ def _linked(visit: Visit, row: Suggestion) -> dict[str, str | int | None]:
     is_file = row.kind == "FILE"
     link = visit.file_link(row.repo_id, row.symbol) if is_file else visit.symbol_link(row.repo_id, row.symbol)
     return {
-        "kind": row.subkind or row.kind.lower(),
+        "kind": kind_label(row.kind, row.subkind),
         "name": row.name,
         "symbol": row.symbol,
-        "place": f"{row.path}:{row.line}" if row.line and not is_file else (row.path or ""),
+        "place": place(row.path, None if is_file else row.line),
         "repo_id": row.repo_id,
         "link": link,
     }

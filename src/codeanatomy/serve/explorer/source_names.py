@@ -234,7 +234,7 @@ def actions(visit: Visit, repo_id: str, kind: str, symbol: str) -> list[dict[str
     if kind in ("PARAMETER", "BINDING", "FUNCTION"):
         made.append(("value flow", flow_link(visit, repo_id, symbol)))
     if kind not in ("QUALIFIED_NAME", "EXTERNAL_MODULE"):
-        made.append(("impact", visit.page_link("/impact", symbol=symbol, repo=repo_id)))
+        made.append(("impact", visit.page_link("/impact", symbols=symbol, repo=repo_id)))
     return [{"text": text, "link": link} for text, link in made]
 
 

@@ -123,7 +123,7 @@ def crumbs(visit: Visit, repo_id: str, path: str) -> list[tuple[str, str]]:
     """Return the folders around a file as texts and addresses, from the repository to itself."""
     parts = path.split("/") if path else []
     below = [(part, visit.file_link(repo_id, "/".join(parts[: at + 1]))) for at, part in enumerate(parts)]
-    return [(repo_id, links.repository_link(repo_id, visit.as_of)), *below]
+    return [(repo_id, visit.repository_link(repo_id)), *below]
 
 
 def _folder_page(visit: Visit, repo_id: str, path: str) -> Response:

@@ -39,7 +39,6 @@ from codeanatomy.query.sql.allowed import FUNCTIONS
 from codeanatomy.query.sql.answer import SqlAnswer
 from codeanatomy.query.sql.check import check
 from codeanatomy.query.sql.diagnostics import Diagnostic
-from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.visit import Page, Visit
 
 # Rows of a page, and of a file that is downloaded; the first is the default.
@@ -326,14 +325,14 @@ def _link(visit: Visit, name: str, row: Mapping[str, Any], only: str | None) -> 
     """Return the page that a cell leads to: a file at a line, a symbol, a run or a repository."""
     value, repo_id = row[name], row.get("repo_id", only)
     if name == "run_id" and isinstance(value, str):
-        return visit.page_link(f"/runs/{quote(value, safe='')}")
+        return visit.run_link(value)
     if not isinstance(repo_id, str) or repo_id not in visit.lake.snapshot.repositories:
         return None
     path, line = row.get("path"), row.get("line")
     if name in ("path", "line") and isinstance(path, str) and path:
         return visit.file_link(repo_id, path, line if type(line) is int else None)
     if name == "repo_id":
-        return links.repository_link(repo_id, visit.as_of)
+        return visit.repository_link(repo_id)
     if not isinstance(value, str):
         return None
     place = PLACE.fullmatch(value)

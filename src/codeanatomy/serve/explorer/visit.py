@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -86,6 +86,20 @@ class Visit:
     def symbol_link(self, repo_id: str, symbol: str) -> str:
         """Return the address of a symbol, in the same run if the visitor has named one."""
         return links.symbol_link(repo_id, symbol, self.as_of)
+
+    def repository_link(self, repo_id: str, page: str = "", **values: str | int | None) -> str:
+        """Return the address of a repository or of one of its pages, in the same run."""
+        return links.repository_link(repo_id, page, **values, as_of=self.as_of)
+
+    def run_link(self, run_id: str) -> str:
+        """Return the address of a page about a run; links on it keep the run that the visitor has named."""
+        return links.run_link(run_id, self.as_of)
+
+    @property
+    def newest_link(self) -> str:
+        """The address of this page for the newest run."""
+        given = self.request.query_params.multi_items()
+        return "?" + urlencode([(name, value) for name, value in given if name != "as-of"])
 
     def page_link(self, page: str, **values: str | int | None) -> str:
         """Return the address of another page, in the same run if the visitor has named one."""

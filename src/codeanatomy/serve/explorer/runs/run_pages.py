@@ -12,7 +12,6 @@ Tests: `tests/unit/serve/test_run_pages.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import quote
 
 from msgspec import Struct
 from starlette.responses import Response
@@ -74,13 +73,7 @@ def runs_page(visit: Visit) -> Response:
         plots=plots if costs.rows else (),
         newer=max(0, skip - PAGE_RUNS) if skip else None,
         older=skip + PAGE_RUNS if skip + PAGE_RUNS < costs.total else None,
-        run_link=lambda run_id: run_link(visit, run_id),
     )
-
-
-def run_link(visit: Visit, run_id: str) -> str:
-    """Return the address of a run."""
-    return visit.page_link(f"/runs/{quote(run_id, safe='')}")
 
 
 def _rest(cost: RunCost) -> float:
@@ -108,7 +101,7 @@ def _column(visit: Visit, cost: RunCost, text: str, parts: Iterable[tuple[str, f
     summary = cost.summary
     return PlotColumn(
         f"{summary.run_id} ({summary.status}, {summary.mode}): {text}",
-        run_link(visit, summary.run_id),
+        visit.run_link(summary.run_id),
         tuple(parts),
         summary.status != "succeeded",
     )
@@ -145,7 +138,6 @@ def run_page(visit: Visit) -> Response:
         repositories=report.repositories[:MAX_REPOSITORIES],
         before=before,
         after=after,
-        run_link=lambda run_id: run_link(visit, run_id),
     )
 
 
