@@ -368,10 +368,8 @@ class Lease:
                 if action.remove
             }
             # By the clock of the store.
-            now, floor = (
-                listing.entries[listing.newest].modified_ms,
-                listing.checkpoint_before(listing.newest),
-            )
+            now = listing.entries[listing.newest].modified_ms
+            floor = listing.checkpoint_before(listing.newest)
             folder, unused = folder_of(place), list[str]()
             for file in folder.list_tree():
                 hours = (now - file.modified_ms) / MS_PER_HOUR

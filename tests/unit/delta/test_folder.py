@@ -105,6 +105,20 @@ def test_a_repeated_request_that_has_won_is_no_loss(monkeypatch: pytest.MonkeyPa
     assert not folder.create("0.json", b"other")
 
 
+def test_an_entry_of_an_earlier_table_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has deleted the table, and created it again with fewer versions."""
+    store = in_memory(monkeypatch, tmp_path)
+    folder = RemoteFolder("s3a://bucket/lake")
+    for number in range(2):
+        assert folder.create(f"{LOG}/{number}.json", b"old")
+    store.delete([f"{LOG}/0.json", f"{LOG}/1.json"])
+    store.put(f"{LOG}/0.json", b"new")
+    assert [file.name for file in folder.list_files(LOG)] == ["0.json"]
+    assert folder.read(f"{LOG}/0.json") == b"new"
+    with pytest.raises(FileNotFoundError):
+        folder.read(f"{LOG}/1.json")
+
+
 def test_a_fetched_file_is_read_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = in_memory(monkeypatch, tmp_path)
     store.put("a.parquet", b"rows")

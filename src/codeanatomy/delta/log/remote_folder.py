@@ -145,7 +145,12 @@ class RemoteFolder:
                 files = [*map(_stored_file, self._store.list_with_delimiter(prefix)["objects"])]
         else:
             files = [file for file in files if file.name.startswith(prefix)]
-        self._known |= {file.name: file for file in files}
+        present = {file.name: file for file in files}
+        # A table that was created again may have fewer entries than before.
+        for path in tuple(self._known):
+            if path not in present and path.rpartition("/")[0] == below:
+                self._known.pop(path, None)
+        self._known |= present
         listed = [_renamed(file, name) for file in files if "/" not in (name := file.name[len(prefix) :])]
         self._listed[below] = opened, listed
         return listed

@@ -23,6 +23,7 @@ from codeanatomy.query.pictures.diagram import Arrow, Box, BoxFrame, Diagram
 from codeanatomy.query.symbols import EXTERNAL_KINDS
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.pictures.address import PictureAddress
+from codeanatomy.serve.explorer.source_names import kind_label
 
 # Boxes of a column, and those after a click on "n more"; boxes of a picture.
 COLUMN, MORE, MAX_BOXES = 18, 150, 500
@@ -214,7 +215,7 @@ def row_of(fact: NodeFacts, relation: str, link: Linked | None, address: Picture
     return PictureRow(
         relation,
         fact.name,
-        fact.subkind or fact.kind.lower().replace("_", " "),
+        kind_label(fact.kind, fact.subkind),
         place(path, line),
         links.symbol_link(address.repo_id, fact.name, address.as_of),
         links.file_link(address.repo_id, path, line, address.as_of) if path else "",

@@ -16,6 +16,7 @@ Tests: `tests/unit/serve/test_pictures.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
@@ -97,7 +98,7 @@ def _inside(
     for node, fact in modules.items():
         members.setdefault(homes[node], []).append(fact)
     arrows = _arrows(within, homes, cyclic)
-    in_cycle = {node for group in _groups(within) for node in group}
+    in_cycle = {node for pair in cyclic for node in pair}
     boxes = [_box(key, inside, address, opened, in_cycle) for key, inside in sorted(members.items())]
     # Importers first: the layout begins with them.
     balance = dict.fromkeys(members, 0)
@@ -228,28 +229,24 @@ def _box(
     )
 
 
-def _groups(imports: Sequence[Link]) -> list[list[str]]:
-    """Return the groups of modules that import each other at module level."""
+def _cyclic(imports: Sequence[Link]) -> set[tuple[str, str]]:
+    """Return the imports at module level that are part of a cycle."""
     graph: dict[str, set[str]] = {}
     for link in imports:
         if link.method == AT_ONCE:
             graph.setdefault(link.start, set()).add(link.end)
             graph.setdefault(link.end, set())
-    return components(graph)
-
-
-def _cyclic(imports: Sequence[Link]) -> set[tuple[str, str]]:
-    """Return the imports at module level that are part of a cycle."""
-    group = {node: number for number, members in enumerate(_groups(imports)) for node in members}
+    group = {node: number for number, members in enumerate(components(graph)) for node in members}
     return {
-        (link.start, link.end)
-        for link in imports
-        if link.method == AT_ONCE and link.start in group and group[link.start] == group.get(link.end)
+        (start, end)
+        for start, ends in graph.items()
+        for end in ends
+        if start in group and group[start] == group.get(end)
     }
 
 
 def _arrows(
-    imports: Sequence[Link], homes: Mapping[str, str], cyclic: Collection[tuple[str, str]]
+    imports: Sequence[Link], homes: Mapping[str, str], cyclic: AbstractSet[tuple[str, str]]
 ) -> tuple[Arrow, ...]:
     joined: dict[tuple[str, str], set[tuple[str, str]]] = {}
     strong: set[tuple[str, str]] = set()
@@ -264,7 +261,7 @@ def _arrows(
             *ends,
             (IMPORTS,),
             len(pairs),
-            marks=("cycle",) if pairs & set(cyclic) else () if ends in strong else ("weak",),
+            marks=("cycle",) if pairs & cyclic else () if ends in strong else ("weak",),
         )
         for ends, pairs in sorted(joined.items())
     )
