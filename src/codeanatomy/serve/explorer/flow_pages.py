@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args
-from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -109,8 +108,7 @@ def _direction(visit: Visit) -> Any:
 
 
 def _flow_link(visit: Visit, symbol: str, direction: str, depth: int) -> str:
-    page = f"/r/{quote(visit.repo_id, safe='')}/flow"
-    return visit.page_link(page, symbol=symbol, direction=direction, depth=depth)
+    return visit.repository_link(visit.repo_id, "flow", symbol=symbol, direction=direction, depth=depth)
 
 
 def _variables(reader: Reader, symbol: Symbol) -> list[tuple[str, str, str]]:

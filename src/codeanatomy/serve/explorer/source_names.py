@@ -16,7 +16,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -126,8 +125,7 @@ class _Links:
             css = "i" if not sure else "i guess"
             title = f"{kind_label(target.kind, target.subkind)} {target.symbol}{sure}"
             return Identifier(start, end, self._place(target), title, css, attributes)
-        page = f"/r/{quote(self._repo_id, safe='')}/name"
-        link = self._visit.page_link(page, path=self._path, at=at)
+        link = self._visit.repository_link(self._repo_id, "name", path=self._path, at=at)
         if not targets:
             return Identifier(start, end, link, "not resolved", "i none", attributes)
         several = ", ".join(target.symbol for target in targets[:MAX_IN_TITLE])
@@ -216,21 +214,24 @@ def _callers_link(visit: Visit, repo_id: str, target: NameTarget) -> list[dict[s
 
 def flow_link(visit: Visit, repo_id: str, symbol: str) -> str:
     """Return the address of the flow of a variable's value."""
-    return visit.page_link(f"/r/{quote(repo_id, safe='')}/flow", symbol=symbol)
+    return visit.repository_link(repo_id, "flow", symbol=symbol)
 
 
 def actions(visit: Visit, repo_id: str, kind: str, symbol: str) -> list[dict[str, str]]:
     """Return links to what else can be seen of a symbol."""
-    base = f"/r/{quote(repo_id, safe='')}"
+
+    def picture(kind: str) -> str:
+        return visit.repository_link(repo_id, f"picture/{kind}", symbol=symbol)
+
     made = []
     if kind in ("FUNCTION", "CLASS", "MODULE", "QUALIFIED_NAME"):
-        made.append(("calls", visit.page_link(f"{base}/picture/calls", symbol=symbol)))
+        made.append(("calls", picture("calls")))
     if kind == "CLASS":
-        made.append(("class diagram", visit.page_link(f"{base}/picture/classes", symbol=symbol)))
+        made.append(("class diagram", picture("classes")))
     if kind == "FUNCTION":
-        made.append(("control flow", visit.page_link(f"{base}/picture/control-flow", symbol=symbol)))
+        made.append(("control flow", picture("control-flow")))
     if kind in ("MODULE", "PACKAGE"):
-        made.append(("imports", visit.page_link(f"{base}/picture/imports", symbol=symbol)))
+        made.append(("imports", picture("imports")))
     if kind in ("PARAMETER", "BINDING", "FUNCTION"):
         made.append(("value flow", flow_link(visit, repo_id, symbol)))
     if kind not in ("QUALIFIED_NAME", "EXTERNAL_MODULE"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
-from urllib.parse import quote
 
 from markupsafe import Markup
 from msgspec import Struct
@@ -33,6 +32,7 @@ from codeanatomy.query.verbs.show import signature
 from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import annotated_types, file_names
 from codeanatomy.query.walks.relatives import GROUPS, relatives
+from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.source_names import actions, flow_link, kind_label, linked_names
 from codeanatomy.serve.explorer.source_text import (
     FIELD,
@@ -91,7 +91,7 @@ def symbol_page(visit: Visit) -> Response:
     repo_id, typed = visit.repo_id, str(visit.request.path_params["symbol"])
     symbol = resolve(visit.lake.reader, typed, repo_id)
     if symbol.symbol != typed:
-        return RedirectResponse(visit.symbol_link(repo_id, symbol.symbol), 302)
+        return RedirectResponse(list_link(visit, repo_id, symbol.symbol, visit.text("list") or None), 302)
     if chosen := visit.text("list"):
         return _list_page(visit, symbol, chosen)
     reader = RepositoryReader(visit.lake.reader, (repo_id,))
@@ -119,7 +119,8 @@ def symbol_page(visit: Visit) -> Response:
         lists=[each for each in lists if each.total],
         actions=actions(visit, repo_id, symbol.kind, symbol.symbol),
         has_tests=symbol.kind not in EXTERNAL_KINDS,
-        tests=f"/api/r/{quote(repo_id, safe='')}/tests?symbol={quote(symbol.symbol, safe='')}",
+        tests=f"/api{links.repository_link(repo_id, 'tests', symbol=symbol.symbol)}",
+        list_link=lambda name: list_link(visit, repo_id, symbol.symbol, name),
     )
 
 
@@ -128,6 +129,11 @@ def tests_list(visit: Visit) -> Response:
     symbol = resolve(visit.lake.reader, visit.text("symbol"), visit.repo_id)
     made = _tests(visit, RepositoryReader(visit.lake.reader, (symbol.repo_id,)), symbol, SHORT_LIST)
     return visit.json({"rows": made.rows, "total": made.total})
+
+
+def list_link(visit: Visit, repo_id: str, symbol: str, name: str | None, after: int | None = None) -> str:
+    """Return the address of a list of a symbol; without a name, that of the symbol."""
+    return visit.page_link(links.symbol_link(repo_id, symbol), list=name, after=after)
 
 
 def _list_page(visit: Visit, symbol: Symbol, name: str) -> Response:
@@ -149,11 +155,7 @@ def _list_page(visit: Visit, symbol: Symbol, name: str) -> Response:
         rows=made.rows[after:],
         total=made.total,
         after=after,
-        following=visit.page_link(
-            visit.symbol_link(symbol.repo_id, symbol.symbol).partition("?")[0],
-            list=name,
-            after=after + LONG_LIST,
-        )
+        following=list_link(visit, symbol.repo_id, symbol.symbol, name, after + LONG_LIST)
         if made.total > after + LONG_LIST
         else None,
     )
