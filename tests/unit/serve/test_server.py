@@ -39,9 +39,13 @@ def test_it_prints_its_address_and_answers(address: str) -> None:
     assert httpx.get(address.replace("127.0.0.1", "localhost")).status_code == 200
 
 
-def test_a_client_that_sends_no_request_is_disconnected(address: str) -> None:
+@pytest.mark.parametrize("requests_before", [0, 1])
+def test_a_client_that_sends_no_complete_request_is_disconnected(address: str, requests_before: int) -> None:
     port = int(address.rstrip("/").rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=server.HEAD_SECONDS + 10) as slow:
+        for _ in range(requests_before):
+            slow.sendall(f"HEAD /static/base.css HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            assert slow.recv(10_000).startswith(b"HTTP/1.1 200")
         slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
         start = time.monotonic()
         assert slow.recv(100) == b""

@@ -15,6 +15,7 @@ import socket
 import webbrowser
 from collections.abc import Callable
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -32,17 +33,30 @@ MAX_HEAD_BYTES = 32_768
 
 
 class TimedProtocol(H11Protocol):
-    """Close connections that send no complete request: uvicorn itself would wait for ever."""
+    """Close connections that send no complete head of a request: uvicorn itself would wait for ever."""
+
+    _clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock of a connection."""
+        """Start the clock of the first request."""
         super().connection_made(transport)
-        self.loop.call_later(HEAD_SECONDS, self._close_silent)
+        self._clock = self.loop.call_later(HEAD_SECONDS, transport.close)
 
-    def _close_silent(self) -> None:
-        # Both are set by the first complete request and by the end of the connection.
-        if getattr(self, "cycle", None) is None and not self.transport.is_closing():
-            self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        """Stop the clock when a head is complete; start it with the first bytes of a further one."""
+        super().data_received(data)
+        is_incomplete = self.conn.their_state is h11.IDLE
+        if self._clock is not None and not is_incomplete:
+            self._clock.cancel()
+            self._clock = None
+        elif self._clock is None and is_incomplete:
+            self._clock = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        super().connection_lost(exc)
+        if self._clock is not None:
+            self._clock.cancel()
 
 
 def serve(
