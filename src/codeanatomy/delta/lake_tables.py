@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.events import Recorder, discard
+from codeanatomy.delta.store_policy import FAMILIES
 from codeanatomy.errors import RemotePathRefused, UsageError
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -63,6 +65,8 @@ def normalize_root(root: str, require_local_paths: bool) -> str:
         return str(path)
     if "//" in root.partition("://")[2].rstrip("/"):
         raise UsageError(f"{root} has an empty part between two slashes", "write the URI with single slashes")
+    if scheme[1].lower() in FAMILIES and not urlsplit(root).netloc:
+        raise UsageError(f"{root} names no bucket", f"write it like {scheme[1]}://bucket/lake")
     if require_local_paths and scheme[1].lower() != "file":
         raise RemotePathRefused(
             f"{root} is remote, but runtime.require_local_paths is true",

@@ -83,6 +83,8 @@ def test_new_files_are_published_and_deleted(folder: Folder) -> None:
     new = Path(folder.new_files, path)
     new.parent.mkdir(parents=True)
     new.write_bytes(b"rows")
+    # Files of other machines are there already.
+    folder.create("elsewhere/part-2.parquet", b"more")
     folder.publish([path, "elsewhere/part-2.parquet"])
     assert folder.read(path) == b"rows"
     assert Path(folder.local_path(path)).read_bytes() == b"rows"
@@ -93,6 +95,18 @@ def test_new_files_are_published_and_deleted(folder: Folder) -> None:
     assert folder.create(many[3], b"rows")
     assert folder.missing(many) == [each for each in many if each != many[3]]
     assert not Path(folder.new_files, path).exists()
+
+
+def test_a_file_that_was_deleted_before_its_upload(counted: CountedStore) -> None:
+    folder = RemoteFolder("s3a://bucket/lake")
+    for name in ("a", "b"):
+        Path(folder.new_files).mkdir(parents=True, exist_ok=True)
+        Path(folder.new_files, name).write_bytes(b"rows")
+    folder.publish(["a"])
+    folder.publish(["a", "b"])
+    assert counted.counts == {"put": 2}
+    with pytest.raises(StorageFailure, match=r"c of s3a://bucket/lake was deleted from .* before"):
+        folder.publish(["a", "c"])
 
 
 def test_a_repeated_request_that_has_won_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +156,10 @@ def test_a_damaged_copy_is_fetched_again(tmp_path: Path, monkeypatch: pytest.Mon
     copy.write_bytes(b"ro")
     (again,) = folder.local_paths(["a.parquet"], [4])
     assert Path(again).read_bytes() == b"rows"
+    for tag in ("", "tag"):
+        copy = Path(folder.local_path("a.parquet", tag))
+        copy.write_bytes(b"r")
+        assert Path(folder.local_path("a.parquet", tag, least=4)).read_bytes() == b"rows"
 
 
 def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

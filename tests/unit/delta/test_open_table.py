@@ -133,3 +133,9 @@ def test_an_empty_part_of_a_uri_is_refused(root: str) -> None:
     with pytest.raises(UsageError, match="empty part between two slashes"):
         LakeTables(root)
     assert LakeTables("s3a://bucket/lake//").root == "s3a://bucket/lake"
+
+
+@pytest.mark.parametrize("root", ["s3a://", "s3a:///lake", "s3a:/bucket/lake"])
+def test_a_uri_without_a_bucket_is_refused(root: str) -> None:
+    with pytest.raises(UsageError, match="names no bucket"):
+        LakeTables(root)

@@ -115,8 +115,10 @@ def _read_bytes(location: str, vector: DeletionVector) -> bytes:
     path = vector_path(vector)
     if path is None:
         return b85decode(vector.path_or_inline.encode().translate(FROM_DELTA))[: vector.size_bytes]
-    with Path(folder_of(location).local_path(path)).open("rb") as file:
-        file.seek(vector.offset or 0)
+    start = vector.offset or 0
+    least = start + SIZE.size + vector.size_bytes + SIZE.size
+    with Path(folder_of(location).local_path(path, least=least)).open("rb") as file:
+        file.seek(start)
         (size,) = SIZE.unpack(file.read(SIZE.size))
         data, checksum = file.read(size), file.read(SIZE.size)
     if size != vector.size_bytes or checksum != SIZE.pack(crc32(data)):

@@ -80,8 +80,11 @@ class Folder(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files, as far as they exist."""
 
-    def local_path(self, path: str, tag: str = "") -> str:
-        """Return a path of this machine for a file that never changes, or has a tag for its content."""
+    def local_path(self, path: str, tag: str = "", least: int = 0) -> str:
+        """Return a path of this machine for a file that never changes, or has a tag for its content.
+
+        A copy with fewer bytes than `least` is not used.
+        """
 
     def local_paths(self, paths: Sequence[str], sizes: Sequence[int] | None = None) -> list[str]:
         """Return the paths of this machine for several files; a copy of another size is not used."""
@@ -230,7 +233,7 @@ class LocalFolder:
         for path in paths:
             Path(self.location, path).unlink(missing_ok=True)
 
-    def local_path(self, path: str, tag: str = "") -> str:
+    def local_path(self, path: str, tag: str = "", least: int = 0) -> str:
         """Return the file itself."""
         return str(Path(self.location, path))
 

@@ -285,12 +285,10 @@ class RemoteFolder:
                     with suppress(FileNotFoundError):
                         self._store.delete(path)
 
-    def local_path(self, path: str, tag: str = "") -> str:
-        """Return the path of the cached copy, which is fetched if it is missing."""
-        if not tag:
-            return self.local_paths([path])[0]
-        copy = self._copy(path, tag)
-        if not _use(copy):
+    def local_path(self, path: str, tag: str = "", least: int = 0) -> str:
+        """Return the path of the cached copy, which is fetched if it is missing or incomplete."""
+        copy = self._copy(path, tag) if tag else self._cache / path
+        if not _use(copy, least=least):
             self._limit(self._fetch(path, copy))
         return str(copy)
 
@@ -369,8 +367,21 @@ class RemoteFolder:
         return str(self._cache / "new")
 
     def publish(self, paths: Iterable[str]) -> None:
-        """Upload new files at the same time; files that are not on this machine were uploaded elsewhere."""
-        waiting = [path for path in paths if Path(self.new_files, path).exists()]
+        """Upload new files at the same time; files that are not on this machine were uploaded elsewhere.
+
+        Raise StorageFailure if one is nowhere: no commit may name it.
+        """
+        waiting, others = list[str](), list[str]()
+        for path in paths:
+            if Path(self.new_files, path).exists():
+                waiting.append(path)
+            elif not (self._cache / path).exists():
+                others.append(path)
+        if others and (missing := self.missing(others)):
+            raise StorageFailure(
+                f"{missing[0]} of {self.location} was deleted from {self.new_files} before it was uploaded",
+                "run the command again, and delete nothing from the cache while it runs",
+            )
         for path in waiting:
             self._forget(path)
         with ThreadPoolExecutor(TRANSFERS) as pool:
@@ -384,16 +395,17 @@ class RemoteFolder:
         new.replace(copy)
 
 
-def _use(copy: Path, size: int | None = None) -> bool:
-    """Record the use of a cached file, and return whether it is there and has its size.
+def _use(copy: Path, size: int | None = None, least: int = 0) -> bool:
+    """Record the use of a cached file, and return whether it is there and has its size, or the least one.
 
     Another process may have deleted it.
     """
     try:
         os.utime(copy)
-        return size is None or copy.stat().st_size == size
+        stored = copy.stat().st_size
     except FileNotFoundError:
         return False
+    return stored >= least if size is None else stored == size
 
 
 def _stored_file(listed: Any) -> StoredFile:

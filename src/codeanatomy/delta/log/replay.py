@@ -290,7 +290,7 @@ def _read_checkpoint_file(location: str, file: StoredFile) -> tuple[int, Sequenc
     # Imported here: `delta.read.duck` imports this module, and most logs have no checkpoint.
     from codeanatomy.delta.read.duck import lookup_connection, parquet_relation, translate_errors
 
-    copy = folder.local_path(path, file.tag)
+    copy = folder.local_path(path, file.tag, file.size_bytes)
     relation = parquet_relation([copy])
     with translate_errors(), lookup_connection() as connection:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()]

@@ -105,7 +105,7 @@ def _removed_rows(
     database: duckdb.DuckDBPyConnection, location: str, candidates: Sequence[LoggedFile], owned: OwnerRows
 ) -> Iterator[RemovedRows]:
     folder = folder_of(location)
-    files = {folder.local_path(file.path): file for file in candidates}
+    files = {folder.local_path(file.path, least=file.size_bytes): file for file in candidates}
     rows = {path: file.rows for path, file in files.items() if file.rows is not None}
     rows |= _count_rows(database, files.keys() - rows.keys())
     counts = "SELECT filename, count(*) FROM ({}) GROUP BY filename"

@@ -44,7 +44,7 @@ CHANGE_TYPE = Column("_change_type", "string", "delete or insert.")
 
 def rewrite_file(table: Table, location: str, file: LoggedFile, removed: BitMap64) -> list[DataFile]:
     """Write the rows of a data file without those at some positions to a new file of the table's folder."""
-    path, keys = folder_of(location).local_path(file.path), tuple(file.partition)
+    path, keys = _local_path(location, file), tuple(file.partition)
     rows = read_stored_rows(path, file.partition, removed)
     return write_files(location, stored_table(table, path, keys), rows, is_copy=True)
 
@@ -115,14 +115,18 @@ def write_change_files(
 
 
 def _removed_rows(location: str, each: RemovedRows) -> Iterator[pa.RecordBatch]:
-    path, before = folder_of(location).local_path(each.file.path), read_vector(location, each.file.vector)
+    path, before = _local_path(location, each.file), read_vector(location, each.file.vector)
     if each.positions is None:
         return read_stored_rows(path, each.file.partition, before)
     return read_stored_rows(path, each.file.partition, each.positions - before, inverted=False)
 
 
 def _all_rows(location: str, file: DataFile) -> Iterator[pa.RecordBatch]:
-    return read_stored_rows(folder_of(location).local_path(file.path), file.partition, ())
+    return read_stored_rows(_local_path(location, file), file.partition, ())
+
+
+def _local_path(location: str, file: LoggedFile | DataFile) -> str:
+    return folder_of(location).local_path(file.path, least=file.size_bytes)
 
 
 def _change_table(table: Table) -> Table:
