@@ -27,7 +27,6 @@ from codeanatomy.serve.explorer.source_text import (
     lexed,
     render_lines,
     source_file,
-    text_parts,
     tokens,
 )
 from support.explorer import check_page
@@ -166,7 +165,7 @@ def test_long_lines_are_cut() -> None:
 
 def test_parts_cover_a_file_and_are_bounded() -> None:
     for text in ("x\n" * 100_000, ("y" * 1_900 + "\n") * 3_000, "", "z" * 3_000_000, "\r" * 5_000):
-        parts = text_parts(text)
+        parts = lexed(text).parts
         lines = [line for first, last in parts for line in range(first, last + 1)]
         assert lines == list(range(1, lexed(text).line_count + 1))
         source = lexed(text)

@@ -20,6 +20,7 @@ from codeanatomy.query.diff.changed_definitions import (
     ChangedSymbols,
     DifferingFile,
     differing_lines,
+    file_digests,
     list_paths,
     touched_symbols,
 )
@@ -36,7 +37,7 @@ class RunChanges(Struct, frozen=True):
 
 def changed_between_runs(before: Reader, after: Reader, repo_id: str) -> RunChanges:
     """Return the definitions of a repository that differ between two runs."""
-    was, now = _digests(before, repo_id), _digests(after, repo_id)
+    was, now = file_digests(before, repo_id), file_digests(after, repo_id)
     paths = sorted(path for path in was.keys() | now.keys() if was.get(path) != now.get(path))
     old, new = _texts(before, repo_id, paths), _texts(after, repo_id, paths)
     changed: list[DifferingFile] = []
@@ -56,11 +57,6 @@ def changed_between_runs(before: Reader, after: Reader, repo_id: str) -> RunChan
     only_before = [symbol for symbol in gone if symbol.symbol not in kept]
     notes = [f"{len(paths):,} files differ" + (f": {list_paths(paths)}" if paths else "")]
     return RunChanges(ChangedSymbols(tuple(symbols), tuple(notes)), ChangedSymbols(tuple(only_before), ()))
-
-
-def _digests(reader: Reader, repo_id: str) -> dict[str, str | None]:
-    query = Query("SELECT f.path, f.file_sha256 FROM f", {"f": Slice("repo_files_v1", repo_id=(repo_id,))})
-    return dict(reader.rows(query))
 
 
 def _texts(reader: Reader, repo_id: str, paths: Collection[str]) -> dict[str, bytes]:

@@ -70,7 +70,7 @@ def changed_symbols(reader: Reader, source: Path, gitref: str, *, repo_id: str) 
     base, dots, head = gitref.partition("..")
     before = commit_files(source, resolve_commit(source, base))
     after = commit_files(source, resolve_commit(source, head or "HEAD")) if dots else None
-    known = _digests(reader, repo_id)
+    known = file_digests(reader, repo_id)
     other = tracked_files(source) if after is None else after
     paths = sorted(path for path in {*before, *other, *known} if path.endswith(SUFFIXES))
     sides = _sides(source, paths, before, after)
@@ -137,7 +137,8 @@ def _range(begin: int, end: int) -> range:
     return range(begin, end) if end > begin else range(max(begin - 1, 0), max(begin, 1))
 
 
-def _digests(reader: Reader, repo_id: str) -> dict[str, str | None]:
+def file_digests(reader: Reader, repo_id: str) -> dict[str, str | None]:
+    """Return the digests of the files of a repository by path."""
     query = Query("SELECT f.path, f.file_sha256 FROM f", {"f": Slice("repo_files_v1", repo_id=(repo_id,))})
     return dict(reader.rows(query))
 

@@ -71,7 +71,7 @@ class Arrow(Struct, frozen=True):
     # Kinds of the edges; the first gives the colour.
     kinds: tuple[str, ...] = ()
     amount: int = 1
-    # Lowest confidence of the edges.
+    # Greatest confidence of the edges.
     confidence: float = 1.0
     label: str = ""
     # Names of styles: cycle, weak.

@@ -106,6 +106,11 @@ def runs(root: str, limit: int | None = None) -> Runs:
     return Runs(tuple(map(summarize_run, newest)), len(recorded))
 
 
+def published_runs(root: str, limit: int) -> list[RunSummary]:
+    """List the newest runs that have published a repository."""
+    return [each for each in runs(root).rows if each.succeeded][:limit]
+
+
 def run_report(root: str, run_id: str) -> RunReport:
     """Report a run, given its id or a prefix of it."""
     run = find_run(recorded_runs(root), run_id)

@@ -49,7 +49,6 @@ class FunctionFlow(Struct, frozen=True):
     """The control flow of one code unit."""
 
     path: str
-    file_id: str
     # Lines and bytes of the code unit.
     line: int
     bstart: int
@@ -64,7 +63,7 @@ def control_flow(reader: Reader, symbol: Symbol) -> FunctionFlow | None:
     unit = _code_unit(reader, symbol)
     if unit is None:
         return None
-    unit_id, path, file_id, line, bstart, bend = unit
+    unit_id, path, line, bstart, bend = unit
     blocks = Query(
         "SELECT h.ordinal, n.node_id, n.subkind, n.bstart, n.bend, n.line FROM h"
         " JOIN n ON n.node_id = h.dst_node_id",
@@ -93,7 +92,6 @@ def control_flow(reader: Reader, symbol: Symbol) -> FunctionFlow | None:
     )
     return FunctionFlow(
         path,
-        file_id,
         line,
         bstart,
         bend,
@@ -114,10 +112,10 @@ def control_flow(reader: Reader, symbol: Symbol) -> FunctionFlow | None:
     )
 
 
-def _code_unit(reader: Reader, symbol: Symbol) -> tuple[str, str, str, int, int, int] | None:
+def _code_unit(reader: Reader, symbol: Symbol) -> tuple[str, str, int, int, int] | None:
     """Return id and place of the last code unit of a symbol."""
     query = Query(
-        "SELECT u.node_id, d.path, d.file_id, d.line, d.bstart, d.bend FROM e"
+        "SELECT u.node_id, d.path, d.line, d.bstart, d.bend FROM e"
         " JOIN d ON d.node_id = e.src_node_id JOIN u ON u.node_id = e.dst_node_id"
         " WHERE d.bstart IS NOT NULL",
         {

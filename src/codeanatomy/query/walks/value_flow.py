@@ -127,21 +127,7 @@ def follow_flows(reader: Reader, level: Sequence[ValueFlow], *, returns: bool = 
     if not uses:
         return []
     around = enclosing(reader, uses)
-    used = [
-        place_flow(
-            use,
-            use.relation,
-            use.flow.symbol,
-            use.flow.kind,
-            use.flow.symbol_id,
-            None,
-            around[at],
-            use.method,
-            edge_id=use.edge_id,
-        )
-        for at, use in enumerate(uses)
-    ]
-    return [*used, *_passed(reader, uses, around), *_copied(reader, uses, around, returns)]
+    return [*flows_at(uses, around), *_passed(reader, uses, around), *_copied(reader, uses, around, returns)]
 
 
 def _reached_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
@@ -309,6 +295,24 @@ def _assigned(
             uses[number], "COPIES", name, "BINDING", node, state, around[number], "assignment", confidence
         )
         for number, name, node, state, confidence in reader.rows(query)
+    ]
+
+
+def flows_at(uses: Sequence[VariableUse], around: Mapping[int, Row]) -> list[ValueFlow]:
+    """Return uses as flows that lead to no other variable."""
+    return [
+        place_flow(
+            use,
+            use.relation,
+            use.flow.symbol,
+            use.flow.kind,
+            use.flow.symbol_id,
+            None,
+            around[at],
+            use.method,
+            edge_id=use.edge_id,
+        )
+        for at, use in enumerate(uses)
     ]
 
 

@@ -28,6 +28,7 @@ from codeanatomy.query.walks.value_flow import (
     ValueFlow,
     VariableUse,
     enclosing,
+    flows_at,
     numbered_places,
     paths_of,
     place_flow,
@@ -74,20 +75,6 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
     if not gets:
         return []
     around = enclosing(reader, gets)
-    got = [
-        place_flow(
-            use,
-            use.relation,
-            use.flow.symbol,
-            use.flow.kind,
-            use.flow.symbol_id,
-            None,
-            around[at],
-            use.method,
-            edge_id=use.edge_id,
-        )
-        for at, use in enumerate(gets)
-    ]
     syntax = _syntax(reader, gets)
     origins = [
         *_reaching(reader, _select(gets, syntax, ("Name",))),
@@ -95,7 +82,7 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
         *_called(reader, _select(gets, syntax, CALLING), returns, has_await="Await" in syntax.values()),
     ]
     return [
-        *got,
+        *flows_at(gets, around),
         *(
             place_flow(gets[at], relation, name, kind, node, state, around[at], method, confidence, edge_id)
             for at, relation, name, kind, node, state, confidence, method, edge_id in origins

@@ -16,12 +16,13 @@ Tests: `tests/unit/serve/test_guard.py`.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Collection
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -52,6 +53,8 @@ class Guard:
         self._app = app
         self._hosts = frozenset(hosts)
         self._token = token
+        # Servers at other ports of this host get the same cookies: each has its own name.
+        self._cookie = f"{COOKIE}_{hashlib.sha256((token or '').encode()).hexdigest()[:8]}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -100,10 +103,12 @@ class Guard:
             # A path that begins with two slashes would lead to another host.
             page = "/" + quote(scope["path"].lstrip("/"))
             response = RedirectResponse(page + (f"?{rest}" if rest else ""), 303)
-            response.set_cookie(COOKIE, self._token, httponly=True, samesite="strict")
+            response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return response
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(_cookie(headers)) or self._is_token(bearer):
+        if self._is_token(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")) or self._is_token(
+            bearer
+        ):
             return None
         return _refused(401, "a token is needed", "open the address that the server has printed at its start")
 
@@ -120,14 +125,6 @@ def _is_own(scope: Scope, headers: Headers, host: str) -> bool:
     opens_page = scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
     is_top = headers.get("sec-fetch-dest", "document") == "document"
     return site in SAME_SITE or (opens_page and is_top)
-
-
-def _cookie(headers: Headers) -> str:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
 
 
 def _refused(status: int, problem: str, hint: str) -> Response:

@@ -28,7 +28,7 @@ from codeanatomy.query.diff.changed_between_runs import changed_between_runs
 from codeanatomy.query.diff.patch_text import patched_symbols
 from codeanatomy.query.engines.statements import RepositoryReader
 from codeanatomy.query.lake import Lake
-from codeanatomy.query.status.run_reports import runs
+from codeanatomy.query.status.run_reports import published_runs
 from codeanatomy.query.verbs.impact import impact
 from codeanatomy.query.verbs.result import VerbResult
 from codeanatomy.serve.explorer import links
@@ -90,7 +90,6 @@ def impact_page(visit: Visit) -> Response:
     if len(given) > 1:
         raise UsageError("the page shows one change", "name symbols, a range, two runs or a diff")
     affected = _affected(visit, given[0], chosen, depth) if given else []
-    published = [each for each in runs(visit.lake.snapshot.root).rows if each.succeeded][:CHOICES]
     return visit.page(
         "impact.html",
         affected=affected,
@@ -99,7 +98,7 @@ def impact_page(visit: Visit) -> Response:
         depth=depth,
         max_depth=MAX_DEPTH,
         repositories=repositories,
-        runs=published,
+        runs=published_runs(visit.lake.snapshot.root, CHOICES),
         links=links,
     )
 
@@ -172,10 +171,10 @@ def _arranged(
     ]
     total = rows[0]["total"] if rows else 0
     tree = impact_tree(rows)
-    used = {branch.symbol for branch in tree}
+    # With the names around them: a class that is changed stands for its contents, which are the roots then.
+    used = {name for branch in tree for name in names_around(branch.symbol)}
     tests = [row for row in rows if is_test_function(row)]
-    # A class that is changed stands for its contents, which are the roots then.
-    unused = [each for each in symbols if not any(f"{name}.".startswith(f"{each.symbol}.") for name in used)]
+    unused = [each for each in symbols if each.symbol not in used]
     return Affected(
         title,
         as_of,
@@ -189,6 +188,16 @@ def _arranged(
         len(tests),
         total - len(rows),
     )
+
+
+def names_around(symbol: str) -> list[str]:
+    """Return a qualified name and those of what is around it.
+
+    >>> names_around("shop.cart.Cart")
+    ['shop.cart.Cart', 'shop.cart', 'shop']
+    """
+    parts = symbol.split(".")
+    return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
 
 
 def is_test_function(row: dict[str, Any]) -> bool:

@@ -15,7 +15,6 @@ import socket
 import webbrowser
 from collections.abc import Callable
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -27,36 +26,65 @@ LOOPBACK = "127.0.0.1"
 # Seconds until a client must have sent the head of its request, and that an idle connection is kept.
 HEAD_SECONDS = 10
 KEEP_SECONDS = 15
+# Seconds in which a client must read what was sent to it.
+READ_SECONDS = 60
 # Connections at the same time; further ones get status 503.
 MAX_CONNECTIONS = 200
 MAX_HEAD_BYTES = 32_768
 
 
 class TimedProtocol(H11Protocol):
-    """Close connections that send no complete head of a request: uvicorn itself would wait for ever."""
+    """Close connections of clients that send or read too slowly: uvicorn itself would wait for ever."""
 
-    _clock: asyncio.TimerHandle | None = None
+    # Run while the client sends what no page waits for, and while it does not read.
+    _sends: asyncio.TimerHandle | None = None
+    _reads: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first request."""
         super().connection_made(transport)
-        self._clock = self.loop.call_later(HEAD_SECONDS, transport.close)
+        self._sends = self.loop.call_later(HEAD_SECONDS, transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Stop the clock when a head is complete; start it with the first bytes of a further one."""
+        """Stop the clock when a page has begun; start it with the first bytes after an answer.
+
+        These are the head of a further request, or a body that the answer did not wait for.
+        """
         super().data_received(data)
-        is_incomplete = self.conn.their_state is h11.IDLE
-        if self._clock is not None and not is_incomplete:
-            self._clock.cancel()
-            self._clock = None
-        elif self._clock is None and is_incomplete:
-            self._clock = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+        is_answered = self.cycle is None or self.cycle.response_complete
+        if self._sends is not None and not is_answered:
+            self._sends.cancel()
+            self._sends = None
+        elif self._sends is None and is_answered:
+            self._sends = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        """Start the clock of reading: as much is to be sent as is kept in memory."""
+        super().pause_writing()
+        self._expect_reading()
+
+    def resume_writing(self) -> None:
+        """Stop the clock of reading."""
+        super().resume_writing()
+        if self._reads is not None:
+            self._reads.cancel()
+            self._reads = None
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close an idle connection, within a time also if the client has not read its last answer."""
+        super().timeout_keep_alive_handler()
+        self._expect_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the clock."""
+        """Stop the clocks."""
         super().connection_lost(exc)
-        if self._clock is not None:
-            self._clock.cancel()
+        for clock in (self._sends, self._reads):
+            if clock is not None:
+                clock.cancel()
+
+    def _expect_reading(self) -> None:
+        if self._reads is None:
+            self._reads = self.loop.call_later(READ_SECONDS, self.transport.abort)
 
 
 def serve(
@@ -73,7 +101,9 @@ def serve(
     shown = f"[{host}]" if ":" in host else host
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
     names = {shown, "127.0.0.1", "localhost", "[::1]"} if token is None else set()
-    app = create_app(root, hosts={f"{name}:{port}" for name in names}, token=token)
+    # Browsers leave out port 80.
+    hosts = {f"{name}:{port}" for name in names} | (names if port == 80 else set())
+    app = create_app(root, hosts=hosts, token=token)
     address = f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
     config = uvicorn.Config(
         app,

@@ -15,7 +15,7 @@ string ends at the end of its line or file.
 
 What would mislead or hang a reader is shown as what it is: control characters and those that change the
 direction of text by their code, long lines up to `LINE_CHARS`, files in parts of up to `PART_LINES` lines and
-`PART_BYTES` bytes (`text_parts`). Texts of more than `COLOURED_BYTES` have no colours.
+`PART_BYTES` bytes (`LexedText.parts`). Texts of more than `COLOURED_BYTES` have no colours.
 
 Tests: `tests/unit/serve/test_source_text.py`.
 """
@@ -88,10 +88,8 @@ class SourceFile(Struct, frozen=True):
     """A file of a snapshot; `text` is None if it could not be decoded."""
 
     repo_id: str
-    file_id: str
     path: str
     text: str | None
-    file_sha256: str
     size_bytes: int
     encoding: str | None
 
@@ -207,17 +205,12 @@ def lexed(text: str) -> LexedText:
 def source_file(reader: Reader, repo_id: str, path: str) -> SourceFile | None:
     """Return a file of a snapshot; None if there is no such file, or it could not be read."""
     query = Query(
-        "SELECT b.repo_id, b.file_id, b.path, b.text, b.file_sha256, b.size_bytes, b.encoding FROM b",
+        "SELECT b.repo_id, b.path, b.text, b.size_bytes, b.encoding FROM b",
         {"b": Slice("repo_file_blobs_v1", repo_id=(repo_id,), path=(path,))},
     )
     for row in reader.rows(query):
         return SourceFile(*row)
     return None
-
-
-def text_parts(text: str) -> list[tuple[int, int]]:
-    """Return the first and last line of each part of a text that one page shows."""
-    return lexed(text).parts
 
 
 def render_lines(

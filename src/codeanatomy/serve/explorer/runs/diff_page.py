@@ -21,7 +21,7 @@ from starlette.responses import Response
 from codeanatomy.errors import UsageError
 from codeanatomy.node_ids import KEY_CHARS
 from codeanatomy.query.diff.run_diff import ElementChange, KindCount, RunDiff, diff_runs
-from codeanatomy.query.status.run_reports import runs
+from codeanatomy.query.status.run_reports import published_runs
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.runs.plots import share_bar
 from codeanatomy.serve.explorer.runs.shared_work import SharedWork
@@ -67,7 +67,7 @@ class FileChanges(Struct):
 def diff_page(visit: Visit) -> Response:
     """Compare two runs, or show the form that chooses them."""
     root = visit.lake.snapshot.root
-    published = [each for each in runs(root).rows if each.succeeded][:CHOICES]
+    published = published_runs(root, CHOICES)
     a, b = visit.text("a"), visit.text("b")
     repo_id, kind = visit.text("repo") or None, visit.text("kind") or None
     limit = visit.number("limit", LISTED, 1, MAX_LISTED)

@@ -73,9 +73,11 @@ def errors_page(visit: Visit) -> Response:
     limit = visit.number("limit", LISTED, 1, MAX_LISTED)
     visit.lake.snapshot.select_repositories(repo_id)
     files: dict[tuple[str, str], list[FileProblem]] = {}
-    failures = visit.lake.reader.rows(errors(visit.lake.reader, repo_id=repo_id).query, limit)
-    total = failures[0][-1] if failures and not severity else 0
-    for _, extractor, path, line, _, error_type, message, owner, *_ in () if severity else failures:
+    reader = visit.lake.reader
+    # A failure has no severity.
+    failures = [] if severity else reader.rows(errors(reader, repo_id=repo_id).query, limit)
+    total = failures[0][-1] if failures else 0
+    for _, extractor, path, line, _, error_type, message, owner, *_ in failures:
         problem = FileProblem(line, "failure", extractor, error_type, _cut(message))
         files.setdefault((owner, path or ""), []).append(problem)
     diagnostics = _diagnostics(visit.lake, repo_id, severity, limit)
