@@ -80,6 +80,22 @@ def test_large_requests_are_refused(client: TestClient) -> None:
     assert client.request("GET", "/", content=chunks).status_code == 400
 
 
+def test_cookies_of_other_servers_of_the_host_do_not_hide_the_token(ask_lake: Path) -> None:
+    clients = [
+        TestClient(create_app(str(ask_lake), token=token), base_url="http://box:8765", follow_redirects=False)
+        for token in ("s3cret", "0ther")
+    ]
+    cookies = [
+        client.get(f"/?token={token}").headers["set-cookie"].partition(";")[0]
+        for client, token in zip(clients, ("s3cret", "0ther"), strict=True)
+    ]
+    sent = {"cookie": "; ".join(['a[b]={"x": 1}', *cookies])}
+    for client in clients:
+        client.cookies.clear()
+        assert client.get("/").status_code == 401
+        assert client.get("/", headers=sent).status_code == 200
+
+
 def test_other_addresses_need_the_token(ask_lake: Path) -> None:
     client = TestClient(
         create_app(str(ask_lake), token="s3cret"), base_url="http://box:8765", follow_redirects=False
@@ -93,7 +109,7 @@ def test_other_addresses_need_the_token(ask_lake: Path) -> None:
     moved = client.get("/search?q=cart&token=s3cret")
     assert (moved.status_code, moved.headers["location"]) == (303, "/search?q=cart")
     cookie = moved.headers["set-cookie"]
-    for part in (f"{COOKIE}=s3cret", "HttpOnly", "SameSite=strict"):
+    for part in (f"{COOKIE}_", "=s3cret;", "HttpOnly", "SameSite=strict"):
         assert part in cookie
     assert client.get("/search?q=cart").status_code == 200
 

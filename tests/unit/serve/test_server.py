@@ -7,12 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.types import Receive, Scope, Send
 
 from codeanatomy.serve.explorer import server
 
@@ -51,6 +56,40 @@ def test_a_client_that_sends_no_complete_request_is_disconnected(address: str, r
         assert slow.recv(100) == b""
         assert time.monotonic() - start < server.HEAD_SECONDS + 5
     assert httpx.get(address).status_code == 200
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["sends a body slowly", "does not read"])
+def test_clients_that_hold_an_answered_connection_are_disconnected(
+    monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse(b"x" * (10 if reads else 20_000_000), 413)(scope, receive, send)
+
+    monkeypatch.setattr(server, "HEAD_SECONDS", 1)
+    monkeypatch.setattr(server, "READ_SECONDS", 1)
+    running = uvicorn.Server(
+        uvicorn.Config(refuse, http=server.TimedProtocol, lifespan="off", log_level="error")
+    )
+    listening = server.listen("127.0.0.1", 0)
+    thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
+    thread.start()
+    try:
+        with socket.create_connection(listening.getsockname(), timeout=10) as client:
+            client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+            if reads:
+                assert client.recv(1000).startswith(b"HTTP/1.1 413")
+            deadline = time.monotonic() + 10
+            connected = True
+            while connected and time.monotonic() < deadline:
+                time.sleep(0.1)
+                if reads:
+                    with suppress(OSError):
+                        client.sendall(b"a")
+                connected = bool(running.server_state.connections)
+            assert not connected
+    finally:
+        running.should_exit = True
+        thread.join(10)
 
 
 def test_a_missing_lake_and_a_taken_port_are_reported(address: str, ask_lake: Path, tmp_path: Path) -> None:

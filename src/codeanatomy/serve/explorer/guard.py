@@ -106,9 +106,8 @@ class Guard:
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return response
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
-        if self._is_token(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")) or self._is_token(
-            bearer
-        ):
+        kept = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
+        if self._is_token(kept) or self._is_token(bearer):
             return None
         return _refused(401, "a token is needed", "open the address that the server has printed at its start")
 

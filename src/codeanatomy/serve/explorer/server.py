@@ -16,7 +16,7 @@ import webbrowser
 from collections.abc import Callable
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.serve.explorer.app import create_app
@@ -51,7 +51,8 @@ class TimedProtocol(H11Protocol):
         These are the head of a further request, or a body that the answer did not wait for.
         """
         super().data_received(data)
-        is_answered = self.cycle is None or self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle
+        is_answered = cycle is None or cycle.response_complete
         if self._sends is not None and not is_answered:
             self._sends.cancel()
             self._sends = None
