@@ -15,7 +15,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta import store_policy
-from codeanatomy.delta.log.remote_folder import RemoteFolder
+from codeanatomy.delta.log.remote_folder import RemoteFolder, shared_listing
 from codeanatomy.delta.object_store import object_store, storage_errors
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import StorageFailure
@@ -63,6 +63,21 @@ def test_a_read_is_repeated(proxy: Proxy, fault: Fault, request: pytest.FixtureR
     with storage_errors(uri):
         assert store.get("a").bytes() == BIG
     assert proxy.faults
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_listing_is_repeated(proxy: Proxy, fault: Fault, request: pytest.FixtureRequest) -> None:
+    uri = f"s3a://lakes/{request.node.name}"
+    folder = RemoteFolder(f"{uri}/table")
+    folder.create("_delta_log/0.json", b"entry")
+    proxy.choose = first(fault, "GET", 2)
+    assert [file.name for file in folder.list_files("_delta_log")] == ["0.json"]
+    proxy.choose = first(fault, "GET", 2)
+    assert [file.name for file in folder.list_tree()] == ["_delta_log/0.json"]
+    proxy.choose = first(fault, "GET", 2)
+    with shared_listing(uri):
+        assert [file.name for file in folder.list_files("_delta_log")] == ["0.json"]
+    assert len(proxy.faults) == 6
 
 
 @pytest.mark.parametrize("fault", ["throttle", "drop"])

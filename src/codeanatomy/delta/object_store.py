@@ -32,16 +32,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    GenericError,
     NotModifiedError,
     PermissionDeniedError,
     PreconditionError,
@@ -76,8 +78,13 @@ CLIENT: Final[ClientConfig] = {
 }
 # Options of deltalake that obstore takes otherwise, or not at all.
 ALLOW_HTTP, ENDPOINT, ROLE = "aws_allow_http", "aws_endpoint_url", "aws_iam_role_arn"
+# In errors of listings whose answer was cut, and the seconds between two attempts.
+CUT_LISTING, CUT_SECONDS = "ListResponseBody", 0.3
 # Stores kept open per process.
 MAX_STORES = 512
+
+
+T = TypeVar("T")
 
 
 class _Process:
@@ -172,6 +179,18 @@ def storage_errors(uri: str) -> Iterator[None]:
     except BaseError as problem:
         # Without the cause: its text may repeat parts of a request.
         raise explain(uri, problem) from None
+
+
+def whole_listing(list_objects: Callable[[], T]) -> T:
+    """Return a listing; repeat it for RETRY_SECONDS if its answer is cut, which obstore does not do."""
+    end = time.monotonic() + RETRY_SECONDS
+    while True:
+        try:
+            return list_objects()
+        except GenericError as problem:
+            if CUT_LISTING not in str(problem) or time.monotonic() > end:
+                raise
+        time.sleep(CUT_SECONDS)
 
 
 About = Literal["endpoint", "credentials", "region", "bucket", "permission", "load", "other"]
@@ -307,7 +326,7 @@ def _by_network(uri: str, text: str) -> StoreProblem:
         plain = "for a server without TLS use http:// in fs.s3a.endpoint"
         hint = f"{plain}; for a private certificate set SSL_CERT_FILE"
         return StoreProblem("endpoint", f"no encrypted connection{at}", hint)
-    if "error sending request" in text or "kind: Request" in text or "error decoding response" in text:
+    if re.search(f"error sending request|kind: Request|error decoding response|{CUT_LISTING}", text):
         hint = "try again; if it stays, check the network and the store's own log"
         return StoreProblem("endpoint", f"the connection was cut{at}", hint)
     return StoreProblem(

@@ -40,7 +40,7 @@ from msgspec import structs
 from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta.log.folder import Opened, StoredFile
-from codeanatomy.delta.object_store import ENDPOINT, object_store, storage_errors
+from codeanatomy.delta.object_store import ENDPOINT, object_store, storage_errors, whole_listing
 from codeanatomy.delta.store_policy import policy_for
 from codeanatomy.errors import StorageFailure
 from codeanatomy.spark.jars import cache_folder
@@ -89,13 +89,19 @@ class LakeListing:
         return [_renamed(file, file.name[len(prefix) :]) for file in self._files[start:end]]
 
     def _list(self) -> list[StoredFile] | None:
-        files: list[StoredFile] = []
-        with storage_errors(self.root):
+        def list_objects() -> list[StoredFile]:
+            files: list[StoredFile] = []
             for batch in object_store(self.root).list():
                 files += map(_stored_file, batch)
                 if len(files) > MAX_LISTED:
-                    self._is_usable = False
-                    return None
+                    break
+            return files
+
+        with storage_errors(self.root):
+            files = whole_listing(list_objects)
+        if len(files) > MAX_LISTED:
+            self._is_usable = False
+            return None
         return sorted(files, key=_name)
 
     def forget(self) -> None:
@@ -142,7 +148,8 @@ class RemoteFolder:
         files = self._shared()
         if files is None:
             with storage_errors(self.location):
-                files = [*map(_stored_file, self._store.list_with_delimiter(prefix)["objects"])]
+                listing = whole_listing(lambda: self._store.list_with_delimiter(prefix))
+            files = [*map(_stored_file, listing["objects"])]
         else:
             files = [file for file in files if file.name.startswith(prefix)]
         present = {file.name: file for file in files}
@@ -167,8 +174,9 @@ class RemoteFolder:
             yield from files
             return
         with storage_errors(self.location):
-            for batch in self._store.list():
-                yield from map(_stored_file, batch)
+            batches = whole_listing(lambda: list(self._store.list()))
+        for batch in batches:
+            yield from map(_stored_file, batch)
 
     def _shared(self) -> list[StoredFile] | None:
         """Return the objects of this folder from the listing of the lake, if there is one."""
