@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from obstore.store import MemoryStore
 from codeanatomy.delta.log import remote_folder
 from codeanatomy.delta.log.folder import Folder, LocalFolder, NewFiles, folder_of, forget_listings
 from codeanatomy.delta.log.remote_folder import RemoteFolder, shared_listing
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import EnvironmentProblem, StorageFailure
 
 LOG = "_delta_log"
 
@@ -160,6 +161,17 @@ def test_a_damaged_copy_is_fetched_again(tmp_path: Path, monkeypatch: pytest.Mon
         copy = Path(folder.local_path("a.parquet", tag))
         copy.write_bytes(b"r")
         assert Path(folder.local_path("a.parquet", tag, least=4)).read_bytes() == b"rows"
+
+
+def test_a_full_disk_is_no_damage_of_the_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_memory(monkeypatch, tmp_path).put("a.parquet", b"rows")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(EnvironmentProblem, match="No space left on device"):
+        RemoteFolder("s3a://bucket/lake").local_path("a.parquet")
 
 
 def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

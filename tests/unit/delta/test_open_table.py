@@ -15,9 +15,10 @@ from codeanatomy.delta.log.entries import write_checkpoint
 from codeanatomy.delta.log.folder import StoredFile
 from codeanatomy.delta.log.replay import CheckpointCache
 from codeanatomy.delta.log.versions import open_version
+from codeanatomy.delta.read import readable
 from codeanatomy.delta.read.open_table import newest_version, open_table, replay_table
 from codeanatomy.delta.write.small_rows import append_small
-from codeanatomy.errors import StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import StorageFailure, StoreUnavailable, TableMissing, UsageError
 from support.log_files import entry_path
 from support.manifest_rows import MANIFEST, row
 
@@ -139,3 +140,14 @@ def test_an_empty_part_of_a_uri_is_refused(root: str) -> None:
 def test_a_uri_without_a_bucket_is_refused(root: str) -> None:
     with pytest.raises(UsageError, match="names no bucket"):
         LakeTables(root)
+
+
+def test_a_store_that_cannot_be_used_has_lost_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise StoreUnavailable("s3a://bucket/lake: the store does not answer", "check the network")
+
+    monkeypatch.setattr(readable, "newest_version", lambda *_: 3)
+    monkeypatch.setattr(readable, "logged_paths", refuse)
+    for check in (readable.is_readable, readable.require_readable):
+        with pytest.raises(StoreUnavailable):
+            check("s3a://bucket/lake", "cpg_nodes", 3)

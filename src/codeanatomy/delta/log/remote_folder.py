@@ -42,7 +42,7 @@ from obstore.exceptions import AlreadyExistsError
 from codeanatomy.delta.log.folder import Opened, StoredFile
 from codeanatomy.delta.object_store import ENDPOINT, object_store, storage_errors, whole_listing
 from codeanatomy.delta.store_policy import policy_for
-from codeanatomy.errors import StorageFailure
+from codeanatomy.errors import EnvironmentProblem, StorageFailure
 from codeanatomy.spark.jars import cache_folder
 
 if TYPE_CHECKING:
@@ -331,6 +331,12 @@ class RemoteFolder:
                 f"{self.location}/{path} does not exist",
                 "run the command again; if it stays missing, restore it from a backup or build again",
             ) from None
+        except OSError as problem:
+            # Not a problem of the lake, as which callers explain an OSError.
+            raise EnvironmentProblem(
+                f"{copy.name} cannot be written to the cache in {copy.parent}: {problem.strerror}",
+                "free disk space, or set CODEANATOMY_CACHE to another folder",
+            ) from problem
         finally:
             temporary.unlink(missing_ok=True)
         return size

@@ -22,7 +22,7 @@ from codeanatomy.delta.log.replay import (
 )
 from codeanatomy.delta.read.light import logged_paths
 from codeanatomy.delta.read.open_table import location, newest_version, replay_table
-from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing, VersionGone
+from codeanatomy.errors import CodeAnatomyError, StorageFailure, StoreUnavailable, TableMissing, VersionGone
 
 # Number of versions checked for the list of readable versions in an error message.
 MAX_CHECKED = 50
@@ -38,6 +38,8 @@ def is_readable(root: str, name: str, version: int) -> bool:
     """Return whether the log can be replayed to a version and all of its files exist."""
     try:
         return not missing_files(root, name, version)
+    except StoreUnavailable:
+        raise
     except (StorageFailure, TableMissing):
         return False
 
@@ -56,6 +58,8 @@ def require_readable(root: str, name: str, version: int) -> None:
     try:
         logged = logged_paths(root, name, version)
         missing = folder_of(location(root, name)).missing(logged)
+    except StoreUnavailable:
+        raise
     except StorageFailure as problem:
         raise _gone(root, name, f"{what} is gone: entries of its log are missing or damaged") from problem
     if missing:
