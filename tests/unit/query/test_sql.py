@@ -18,6 +18,7 @@ from codeanatomy.errors import EXIT_USAGE, SqlRefused, UsageError
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.lake import Lake
+from codeanatomy.query.sql import light
 from codeanatomy.query.sql.allowed import function_arguments
 from codeanatomy.query.sql.check import TOKENS
 from codeanatomy.query.sql.diagnostics import CODES, Diagnostic
@@ -670,3 +671,17 @@ def test_a_variable_of_this_process_is_no_table(ask_lake: Path) -> None:
     with pytest.raises(duckdb.CatalogException):
         selected(guarded(str(ask_lake), os.getpid()).cursor(), "SELECT * FROM secret", time.monotonic() + 5)
     assert secret is not None
+
+
+def test_a_column_without_a_view_is_reported_with_what_to_write() -> None:
+    (problem,) = refusal("SELECT sym")
+    assert (problem.message, problem.suggestion) == ("unknown column 'sym'", "name a view: FROM symbols")
+
+
+def test_rows_with_too_much_text_are_refused(ask_lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's limit of memory does not count the values that Python holds."""
+    monkeypatch.setattr(light, "MAX_ROWS_CHARS", 10_000)
+    wide = "SELECT concat_ws(',', collect_list(symbol)) AS text FROM symbols"
+    with pytest.raises(SqlRefused, match="too much text"):
+        run_sql(reader_of(ask_lake), wide, limit=10, seconds=30)
+    assert run_sql(reader_of(ask_lake), "SELECT symbol FROM symbols", limit=50, seconds=30).rows

@@ -21,6 +21,16 @@ def test_a_whole_name_comes_first(index: SearchIndex) -> None:
     assert index.suggest("flask.app.Flask")[0].symbol == "flask.app.Flask"
 
 
+def test_definitions_with_one_page_are_listed_once(ask_lake: Path, index: SearchIndex) -> None:
+    query = "SELECT symbol FROM symbols WHERE kind = 'FUNCTION' GROUP BY symbol, repo_id, path"
+    rows = Lake.open(ask_lake).sql(f"{query} HAVING count(*) > 1").rows
+    assert rows
+    for symbol in [str(row["symbol"]) for row in rows][:5]:
+        listed = [each.path for each in index.suggest(symbol, 100) if each.symbol == symbol]
+        assert listed
+        assert len(listed) == len(set(listed))
+
+
 def test_every_term_must_occur_in_any_case(index: SearchIndex) -> None:
     (first, *_) = index.suggest("MAKE app.fla resp")
     assert first.symbol == "flask.app.Flask.make_response"

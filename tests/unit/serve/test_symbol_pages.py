@@ -189,3 +189,11 @@ def test_links_keep_the_run(client: TestClient) -> None:
     page = get_page(client, f"/r/shop/s/shop.cart.Cart?as-of={run}")
     links = re.findall(r'href="(/[^"]*)"', page)
     assert all(f"as-of={run}" in link for link in links if not link.startswith("/static/"))
+
+
+def test_the_name_of_a_foreign_module_leads_to_it(client: TestClient) -> None:
+    # flask has a module flask.json, and imports json of the standard library.
+    page = get_page(client, "/r/flask/s/json")
+    assert '<h1><code>json</code> <span class="kind">external module</span></h1>' in page
+    # There is no foreign symbol of this name: it is the end of several.
+    assert client.get("/r/flask/s/dispatch_request", follow_redirects=False).status_code == 300

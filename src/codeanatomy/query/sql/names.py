@@ -195,7 +195,8 @@ class Names:
             )
 
     def _unknown(self, column: exp.Column, message: str, known: tuple[str, ...] | list[str]) -> None:
-        hint = closest(column.name, known) or f"there are {', '.join(dict.fromkeys(known))}"
+        names = ", ".join(dict.fromkeys(known))
+        hint = closest(column.name, known) or (f"there are {names}" if names else "name a view: FROM symbols")
         self._problems.add("column", message, column, hint)
 
 

@@ -71,8 +71,10 @@ class SearchIndex:
         self._database = connect(spill_folder(os.getpid()), memory=MEMORY)
         with translate_errors():
             columns = f"*, lower(name) AS lowered, lower(symbol) AS whole, {RANK} AS rank"
+            # Overloads, and a property with its setter, have one page: the first is listed.
             self._database.execute(
                 f"CREATE TABLE names AS SELECT {columns} FROM ({NAMES.text(reader.relation)})"
+                " QUALIFY row_number() OVER (PARTITION BY repo_id, kind, symbol, path ORDER BY line) = 1"
             )
 
     def __len__(self) -> int:

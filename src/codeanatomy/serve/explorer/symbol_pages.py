@@ -23,7 +23,14 @@ from starlette.responses import RedirectResponse, Response
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, RepositoryReader, Slice, nodes
-from codeanatomy.query.symbols import EXTERNAL_KINDS, KINDS, VARIABLES, resolve, with_binding_lines
+from codeanatomy.query.symbols import (
+    EXTERNAL_KINDS,
+    KINDS,
+    VARIABLES,
+    resolve,
+    symbols_ending,
+    with_binding_lines,
+)
 from codeanatomy.query.verbs.calls import callees, callers
 from codeanatomy.query.verbs.impact import impact
 from codeanatomy.query.verbs.refs import RELATIONS, refs
@@ -89,7 +96,7 @@ class ShownDefinition(Struct, frozen=True):
 def symbol_page(visit: Visit) -> Response:
     """Show a symbol and how it is used."""
     repo_id, typed = visit.repo_id, str(visit.request.path_params["symbol"])
-    symbol = resolve(visit.lake.reader, typed, repo_id)
+    symbol = _named(visit, typed, repo_id)
     if symbol.symbol != typed:
         return RedirectResponse(list_link(visit, repo_id, symbol.symbol, visit.text("list") or None), 302)
     if chosen := visit.text("list"):
@@ -134,6 +141,18 @@ def tests_list(visit: Visit) -> Response:
 def list_link(visit: Visit, repo_id: str, symbol: str, name: str | None, after: int | None = None) -> str:
     """Return the address of a list of a symbol; without a name, that of the symbol."""
     return visit.page_link(links.symbol_link(repo_id, symbol), list=name, after=after)
+
+
+def _named(visit: Visit, typed: str, repo_id: str) -> Symbol:
+    """Return the symbol in the address. Links of pages lead to `types` of the standard library by this name.
+
+    Other names are resolved as by the query commands, where `types` may also be the end of a longer name.
+    """
+    if "." not in typed and ":" not in typed:
+        whole = [each for each in symbols_ending(visit.lake.reader, typed, repo_id) if each.symbol == typed]
+        if whole and all(each.kind in EXTERNAL_KINDS for each in whole):
+            return whole[0]
+    return resolve(visit.lake.reader, typed, repo_id)
 
 
 def _list_page(visit: Visit, symbol: Symbol, name: str) -> Response:
