@@ -378,7 +378,9 @@ class Lease:
                     is_unused = int(version[1]) < floor and hours > upkeep.log_hours
                 else:
                     is_old = file.name in removed or hours > upkeep.vacuum_hours
-                    is_unused = is_old and file.name.endswith(".parquet") and file.name not in adds
+                    # Files of the log, such as sidecars of checkpoints, are in a folder that begins with _.
+                    is_data = file.name.endswith(".parquet") and not file.name.startswith("_")
+                    is_unused = is_old and is_data and file.name not in adds
                 if is_unused:
                     unused.append(file.name)
             folder.delete(unused)

@@ -18,6 +18,7 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.log.folder import forget_listings
 from codeanatomy.delta.read.duck import lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files, table_facts
 from codeanatomy.delta.read.open_table import newest_version
@@ -100,7 +101,11 @@ class RunManifest(Struct, frozen=True, kw_only=True):
 
 
 def read_manifest(root: str) -> list[RunManifest]:
-    """Read all rows, ordered by the start of their run; empty if no run has ended."""
+    """Read all rows, ordered by the start of their run; empty if no run has ended.
+
+    Tables are opened after the manifest is read, so what was listed of them before is not used.
+    """
+    forget_listings()
     try:
         records = _read_records(root)
     except TableMissing:

@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from codeanatomy.catalog.tables.observe import TABLES
-from codeanatomy.delta.log.folder import forget_listings
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files, light_table
 from codeanatomy.delta.read.open_table import newest_version
@@ -185,7 +184,6 @@ class Snapshot(Struct, frozen=True):
 
 def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
     """Return the runs of a lake ordered by their end: all, or those up to a run or a time."""
-    forget_listings()
     rows_by_run: dict[str, list[RunManifest]] = {}
     for row in read_manifest(root):
         rows_by_run.setdefault(row.run_id, []).append(row)

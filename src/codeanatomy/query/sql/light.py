@@ -45,6 +45,9 @@ __all__ = ["Checked", "SqlAnswer", "check", "run_sql"]
 # Memory of all statements that run at the same time, and disk space for what exceeds it.
 MEMORY = 2 * GB
 DISK = 20 * GB
+# Characters of all texts of an answer, and rows that are fetched at once.
+MAX_ROWS_CHARS = 200_000_000
+BATCH_ROWS = 200
 # An interrupt may come between two statements and be lost, so it is repeated.
 AGAIN = 0.1
 # Advice in messages of DuckDB to use SET, which is refused here; and the mark of too deep nesting.
@@ -87,8 +90,24 @@ def selected(connection: duckdb.DuckDBPyConnection, sql: str, ends: float) -> li
     statements = connection.extract_statements(sql)
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise duckdb.PermissionException("only a SELECT is run")
+    rows: list[Row] = []
+    size = 0
     with _until(connection, ends):
-        return connection.execute(statements[0]).fetchall()
+        result = connection.execute(statements[0])
+        while batch := result.fetchmany(BATCH_ROWS):
+            rows += batch
+            # DuckDB's own limit does not count the values that Python holds.
+            size += sum(_characters(value) for row in batch for value in row)
+            if size > MAX_ROWS_CHARS:
+                raise duckdb.OutOfMemoryException("the rows are too large")
+    return rows
+
+
+def _characters(value: object) -> int:
+    """Return the length of a text, or of all texts of a list."""
+    if isinstance(value, list):
+        return sum(map(_characters, value))
+    return len(value) if isinstance(value, str) else 1
 
 
 def _make_views(connection: duckdb.DuckDBPyConnection, reader: LightReader, checked: Checked) -> None:
@@ -141,7 +160,7 @@ def _refusals(checked: Checked, seconds: float) -> Iterator[None]:
     except duckdb.OutOfMemoryException:
         problems.add(
             "engine",
-            f"it needs more memory than {MEMORY // GB} GiB",
+            f"it needs more memory than {MEMORY // GB} GiB, or its rows have too much text",
             suggestion="select less, such as one repository",
         )
     except duckdb.IOException as problem:

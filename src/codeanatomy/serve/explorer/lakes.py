@@ -16,7 +16,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import Future
 
+from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake.snapshot import LATEST, Snapshot
 from codeanatomy.query.lake import Lake
 from codeanatomy.serve.explorer.search import SearchIndex
@@ -25,6 +27,7 @@ from codeanatomy.serve.explorer.search import SearchIndex
 CHECK_SECONDS = 1.0
 # Snapshots that stay open; each keeps the file lists of its tables in memory.
 KEPT = 8
+KEPT_INDEXES = 3
 
 
 class OpenLakes:
@@ -35,8 +38,7 @@ class OpenLakes:
         self._lock = threading.Lock()
         self._check = threading.Lock()
         self._lakes: OrderedDict[str, Lake] = OrderedDict()
-        self._indexes: OrderedDict[str, SearchIndex] = OrderedDict()
-        self._index_lock = threading.Lock()
+        self._indexes: OrderedDict[str, Future[SearchIndex]] = OrderedDict()
         self._newest: Lake | None = None
         self._checked = 0.0
 
@@ -65,15 +67,23 @@ class OpenLakes:
         return self._keep(Snapshot.open(self.root, as_of))
 
     def search_index(self, lake: Lake) -> SearchIndex:
-        """Return the search index of a snapshot; it is built once, while other requests wait for it."""
-        run_id = lake.snapshot.run_id
-        with self._index_lock:
-            if run_id not in self._indexes:
-                self._indexes[run_id] = SearchIndex(lake.reader)
-                while len(self._indexes) > 2:
-                    self._indexes.popitem(last=False)
-            self._indexes.move_to_end(run_id)
-            return self._indexes[run_id]
+        """Return the search index of a snapshot; it is built once, requests for this run wait."""
+        with self._lock:
+            built = self._indexes.setdefault(lake.snapshot.run_id, Future())
+            is_first = not built.running() and not built.done()
+            if is_first:
+                built.set_running_or_notify_cancel()
+            self._indexes.move_to_end(lake.snapshot.run_id)
+            while len(self._indexes) > KEPT_INDEXES:
+                self._indexes.popitem(last=False)
+        if is_first:
+            try:
+                built.set_result(SearchIndex(lake.reader))
+            except CodeAnatomyError as problem:
+                # The next request tries again.
+                self._indexes.pop(lake.snapshot.run_id, None)
+                built.set_exception(problem)
+        return built.result()
 
     def _keep(self, snapshot: Snapshot) -> Lake:
         """Return the open lake of a snapshot, opened now if it is not."""
