@@ -25,6 +25,7 @@ from codeanatomy.delta.log.replay import (
 )
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import FileIndex, LoggedFile, logged_files
+from codeanatomy.delta.store_policy import is_local
 
 
 class TableVersion(Struct, frozen=True):
@@ -58,7 +59,12 @@ def describe_version(table: Table, location: str, version: int, listing: LogList
 
 
 def describe_new(table: Table, location: str) -> TableVersion:
-    """Open the first version of a table that this process has just created."""
+    """Open the first version of a table that this process has just created.
+
+    A list of an object store would take a request; there the time of the commit is that of this machine.
+    """
+    if is_local(location):
+        return describe_version(table, location, 0, list_log(location, 0))
     entry = StoredFile(entry_path(0), 0, int(time.time() * 1000))
     return describe_version(table, location, 0, LogListing({0: entry}, {}))
 
