@@ -24,7 +24,7 @@ from support.lake_cache import cached
 from support.spark_builds import built
 
 # The time of an example depends on the load of the machine.
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
 hypothesis.settings.register_profile("system", deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 

@@ -51,7 +51,7 @@ PAGES = (
     "/sql",
 )
 # Those that a visitor meets first; the others are looked at by `make test-system`.
-FIRST = ("/", "/r/flask/f/flask/sessions.py", "/r/flask/s/flask.app.Flask.make_response", "/sql")
+FIRST = ("/r/flask/s/flask.app.Flask.make_response",)
 CHECKED = [each if each in FIRST else pytest.param(each, marks=pytest.mark.system) for each in PAGES]
 
 
@@ -92,6 +92,7 @@ def test_search_by_keyboard_only(browser: Browser, server: str) -> None:
         assert tab.page.url == f"{server}/r/shop/s/shop.cart.Cart.total"
 
 
+@pytest.mark.system
 def test_search_without_scripts(browser: Browser, server: str) -> None:
     with open_tab(browser, server, java_script_enabled=False) as tab:
         tab.open("/")
@@ -119,6 +120,7 @@ def test_an_identifier_shows_a_card_and_leads_to_its_definition(browser: Browser
         assert tab.page.get_by_role("heading", level=1).inner_text().startswith("total")
 
 
+@pytest.mark.system
 def test_source_and_lists_without_scripts(browser: Browser, server: str) -> None:
     with open_tab(browser, server, java_script_enabled=False) as tab:
         tab.open("/r/shop/s/shop.cart.Cart.total")
@@ -131,6 +133,7 @@ def test_source_and_lists_without_scripts(browser: Browser, server: str) -> None
         assert tab.page.locator("svg .box").count() > 1
 
 
+@pytest.mark.system
 def test_a_picture_expands_zooms_and_is_exported(browser: Browser, server: str) -> None:
     with open_tab(browser, server) as tab:
         tab.open("/r/shop/picture/calls?symbol=shop.cart.Cart.total")
@@ -148,6 +151,7 @@ def test_a_picture_expands_zooms_and_is_exported(browser: Browser, server: str) 
         assert "shop.cart" in text
 
 
+@pytest.mark.system
 def test_a_block_and_its_lines_are_highlighted_together(browser: Browser, server: str) -> None:
     with open_tab(browser, server) as tab:
         tab.open("/r/flask/picture/control-flow?symbol=flask.app.Flask.make_response")
@@ -156,6 +160,7 @@ def test_a_block_and_its_lines_are_highlighted_together(browser: Browser, server
         lit.first.wait_for()
 
 
+@pytest.mark.system
 def test_a_flow_is_followed(browser: Browser, server: str) -> None:
     with open_tab(browser, server) as tab:
         tab.open("/r/flask/flow?symbol=flask.app.Flask.make_response.rv")
@@ -170,6 +175,7 @@ def test_a_flow_is_followed(browser: Browser, server: str) -> None:
         assert name.rpartition(".")[2] in tab.page.get_by_role("heading", level=1).inner_text()
 
 
+@pytest.mark.system
 def test_runs_are_compared(browser: Browser, server: str) -> None:
     with open_tab(browser, server) as tab:
         tab.open("/runs")
@@ -208,6 +214,7 @@ def test_sql_is_completed_checked_and_run_by_keyboard(browser: Browser, server: 
         assert Path(download.value.path()).read_text(encoding="utf-8").startswith("symbol,line")
 
 
+@pytest.mark.system
 def test_an_older_run_stays_the_same_run(browser: Browser, server: str, ask_lake: Path) -> None:
     first = recorded_runs(str(ask_lake))[0].run_id
     with open_tab(browser, server) as tab:
@@ -222,6 +229,7 @@ def test_an_older_run_stays_the_same_run(browser: Browser, server: str, ask_lake
         assert tab.page.locator(".as-of").count() == 0
 
 
+@pytest.mark.system
 def test_the_theme_is_kept(browser: Browser, server: str) -> None:
     with open_tab(browser, server) as tab:
         tab.open("/")
