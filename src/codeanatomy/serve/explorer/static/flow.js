@@ -45,9 +45,13 @@ function draw() {
   picture.setAttribute("height", 1);
   picture.setAttribute("height", area.scrollHeight);
   const leads = [...document.querySelectorAll(".lead[data-tail]")];
-  const paths = leads.map((lead, at) => {
+  const pairs = new Set();
+  const paths = leads.map((lead) => {
     const lit = chosen !== null && lead.closest(".step").id === chosen;
-    if (at >= MOST && !lit) return null;
+    // Several relations of one pair of spans have one arrow.
+    const pair = `${lead.dataset.tail} ${lead.dataset.head} ${lit}`;
+    if (pairs.has(pair) || (pairs.size >= MOST && !lit)) return null;
+    pairs.add(pair);
     const [tail, head] = [box(lead.dataset.tail, shift), box(lead.dataset.head, shift)];
     if (!tail || !head) return null;
     const names = [lit ? "lit" : "", lead.querySelector(".unsure") ? "unsure" : ""].join(" ").trim();
