@@ -32,7 +32,7 @@ PAGES = {
     "imports": ("/r/flask/picture/imports", False, WIDTH),
     "control-flow": ("/r/flask/picture/control-flow?symbol=flask.helpers.make_response", False, WIDTH),
     "flow": ("/r/flask/flow?symbol=flask.app.Flask.finalize_request.rv", False, WIDTH),
-    "impact": ("/impact?repo=flask&symbol=flask.helpers.get_root_path", False, WIDTH),
+    "impact": ("/impact?repo=flask&symbols=flask.helpers.get_root_path", False, WIDTH),
     "runs": ("/runs", False, WIDTH),
     "run": ("/runs/latest", False, WIDTH),
     "diff": ("/diff", False, WIDTH),

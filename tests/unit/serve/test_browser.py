@@ -42,7 +42,7 @@ PAGES = (
     "/r/flask/picture/control-flow?symbol=flask.app.Flask.make_response",
     "/r/flask/flow?symbol=flask.app.Flask.make_response.rv",
     "/impact",
-    "/impact?repo=shop&symbol=shop.cart.Cart.total",
+    "/impact?repo=shop&symbols=shop.cart.Cart.total",
     "/runs",
     "/runs/latest",
     "/diff",
