@@ -16,7 +16,7 @@ import pytest
 from obstore.exceptions import AlreadyExistsError
 
 from codeanatomy.delta.object_store import object_store, storage_errors
-from codeanatomy.delta.store_policy import StorePolicy, store_options, register_policy
+from codeanatomy.delta.store_policy import StorePolicy, register_policy, store_options
 from codeanatomy.errors import StorageFailure
 from codeanatomy.lake.store_checks import StoreCheck
 from codeanatomy.spark.jars import CONNECTORS, cache_folder, has_connector

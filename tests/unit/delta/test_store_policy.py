@@ -125,9 +125,7 @@ def test_deltalake_takes_these_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_policy_of_a_lake_is_that_of_its_tables() -> None:
     register_policy("s3a://bucket/lake/", StorePolicy(S3))
-    assert store_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).options_for(
-        "s3a://bucket/x"
-    )
+    assert store_options("s3a://bucket/lake/graph/cpg_nodes") == StorePolicy(S3).options_for("s3a://bucket/x")
     assert policy_for("s3a://bucket/lake") == StorePolicy(S3)
     # Another lake whose name begins alike.
     assert policy_for("s3a://bucket/lake2/graph/cpg_nodes") == StorePolicy()
