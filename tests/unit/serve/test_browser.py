@@ -5,27 +5,13 @@ Skipped where there is no chromium.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
 from codeanatomy.lake.snapshot import recorded_runs
-from support.browser import open_tab, running_browser, running_explorer
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def server(ask_lake: Path) -> Iterator[str]:
-    with running_explorer(ask_lake) as server:
-        yield server
-
+from support.browser import open_tab
 
 PAGES = (
     "/",

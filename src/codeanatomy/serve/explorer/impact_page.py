@@ -32,7 +32,7 @@ from codeanatomy.query.status.run_reports import published_runs
 from codeanatomy.query.verbs.impact import impact
 from codeanatomy.query.verbs.result import VerbResult
 from codeanatomy.serve.explorer import links
-from codeanatomy.serve.explorer.visit import Page, Visit
+from codeanatomy.serve.explorer.visit import Page, Visit, parse_number
 
 DEPTH, MAX_DEPTH = 3, 10
 MAX_SYMBOLS = 50
@@ -82,7 +82,7 @@ def impact_page(visit: Visit) -> Response:
     chosen = {
         name: fields.get(name, "").strip() for name in ("repo", "symbols", "diff", "a", "b", "patch", "depth")
     }
-    depth = _depth(chosen["depth"])
+    depth = parse_number("depth", chosen["depth"], DEPTH, 1, MAX_DEPTH)
     repositories = list(visit.lake.snapshot.repositories)
     if chosen["repo"]:
         visit.lake.snapshot.select_repositories(chosen["repo"])
@@ -131,14 +131,6 @@ def _affected(visit: Visit, given: str, chosen: dict[str, str], depth: int) -> l
         _of_symbols(lake, title, lake.snapshot.run_id, repo_id, symbols, texts, depth)
         for lake, title, symbols, texts in sides
     ]
-
-
-def _depth(typed: str) -> int:
-    if not typed:
-        return DEPTH
-    if not typed.isdecimal() or len(typed) > 4 or not 1 <= int(typed) <= MAX_DEPTH:
-        raise UsageError(f"depth must be 1-{MAX_DEPTH}, got {typed[:50]!r}", "use a number in this range")
-    return int(typed)
 
 
 def _one_repository(visit: Visit, repo_id: str) -> str:

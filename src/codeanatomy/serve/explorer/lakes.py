@@ -18,7 +18,6 @@ import time
 from collections import OrderedDict
 from concurrent.futures import Future
 
-from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake.snapshot import LATEST, Snapshot
 from codeanatomy.query.lake import Lake
 from codeanatomy.serve.explorer.search import SearchIndex
@@ -79,10 +78,12 @@ class OpenLakes:
         if is_first:
             try:
                 built.set_result(SearchIndex(lake.reader))
-            except CodeAnatomyError as problem:
-                # The next request tries again.
-                self._indexes.pop(lake.snapshot.run_id, None)
+            except BaseException as problem:
+                # Whatever it is, those that wait get it, and the next request tries again.
+                with self._lock:
+                    self._indexes.pop(lake.snapshot.run_id, None)
                 built.set_exception(problem)
+                raise
         return built.result()
 
     def _keep(self, snapshot: Snapshot) -> Lake:

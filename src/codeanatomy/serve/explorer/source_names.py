@@ -20,6 +20,7 @@ from typing import Any
 from starlette.responses import Response
 
 from codeanatomy.errors import UsageError
+from codeanatomy.query.pictures.drawing import CERTAIN
 from codeanatomy.query.symbols import symbols_named
 from codeanatomy.query.walks.docstrings import docstrings
 from codeanatomy.query.walks.identifiers import (
@@ -34,7 +35,7 @@ from codeanatomy.query.walks.identifiers import (
 )
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.source_text import Identifier, lexed
-from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
+from codeanatomy.serve.explorer.visit import Page, Visit, percent
 
 # Where a definition has its name.
 DEFINED_NAME = re.compile(rb"(?:async\s+)?(?:def|class)\s+([\w\x80-\xff]+)")

@@ -23,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, RepositoryReader, Slice, nodes
+from codeanatomy.query.pictures.drawing import CERTAIN
 from codeanatomy.query.symbols import (
     EXTERNAL_KINDS,
     KINDS,
@@ -49,7 +50,7 @@ from codeanatomy.serve.explorer.source_text import (
     source_file,
     visible,
 )
-from codeanatomy.serve.explorer.visit import CERTAIN, Page, Visit, percent
+from codeanatomy.serve.explorer.visit import Page, Visit, percent
 
 # Rows of each list on the page of a symbol, and of a list on its own.
 SHORT_LIST = 15

@@ -25,12 +25,12 @@ from starlette.responses import HTMLResponse, Response
 from codeanatomy.errors import MAX_NAME_CHARS, UsageError
 from codeanatomy.query.export.escaping import TURNING, UNKNOWN, visible
 from codeanatomy.query.lake import Lake
+from codeanatomy.query.pictures.drawing import CERTAIN
 from codeanatomy.serve.explorer import links
 from codeanatomy.serve.explorer.lakes import OpenLakes
 
 MAX_FIELDS = 100
-# Confidences below this are shown as uncertain.
-CERTAIN = 0.9
+MAX_DIGITS = 10
 
 
 class Visit:
@@ -62,15 +62,7 @@ class Visit:
 
     def number(self, name: str, default: int, least: int, greatest: int) -> int:
         """Return an integer of the address. Raise UsageError if it is out of range."""
-        typed = self.request.query_params.get(name, "")
-        if not typed:
-            return default
-        if not typed.isdecimal() or len(typed) > 10 or not least <= int(typed) <= greatest:
-            raise UsageError(
-                f"{name} must be {least}-{greatest}, got {typed[:MAX_NAME_CHARS]!r}",
-                "use a number in this range",
-            )
-        return int(typed)
+        return parse_number(name, self.text(name), default, least, greatest)
 
     def fields(self) -> dict[str, str]:
         """Return the fields of a form that was sent."""
@@ -116,6 +108,17 @@ class Visit:
 
 
 Page = Callable[[Visit], Response]
+
+
+def parse_number(name: str, typed: str, default: int, least: int, greatest: int) -> int:
+    """Parse what a visitor has typed as a number. Raise UsageError if it is none, or out of range."""
+    if not typed:
+        return default
+    if not typed.isdecimal() or len(typed) > MAX_DIGITS or not least <= int(typed) <= greatest:
+        raise UsageError(
+            f"{name} must be {least}-{greatest}, got {typed[:MAX_NAME_CHARS]!r}", "use a number in this range"
+        )
+    return int(typed)
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,6 +1,6 @@
 """Take a picture of each page of the explorer, on the lake of a real package (flask).
 
-    pytest -m system tests/system/test_explorer_screenshots.py --regenerate      # writes docs/pictures/*.png
+    pytest -m system tests/unit/serve/test_screenshots.py --regenerate      # writes docs/pictures/*.png
 
 Without the option the pictures are compared with those of docs in size only: fonts differ between machines.
 """
@@ -8,13 +8,12 @@ Without the option the pictures are compared with those of docs in size only: fo
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
 
-from support.browser import Tab, open_tab, running_browser, running_explorer
+from support.browser import Tab, open_tab
 from support.folders import ROOT
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -42,18 +41,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def server(ask_lake: Path) -> Iterator[str]:
-    with running_explorer(ask_lake) as server:
-        yield server
-
-
 def show_more(name: str, tab: Tab) -> None:
     """Bring a page into the state that its picture shows."""
     if name == "source":
@@ -71,6 +58,7 @@ def show_more(name: str, tab: Tab) -> None:
         tab.page.locator("#rows tbody tr").first.wait_for()
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_pictured(
     browser: Browser, server: str, name: str, tmp_path: Path, request: pytest.FixtureRequest
