@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system unit unit-setup pythons minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -29,7 +29,32 @@ test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 	{ $(PYTEST) tests/spark $(BESIDE_SPARK) 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
 	wait $$others; others=$$?; cat build/without.log; printf '==> %s\n' 'both parts'; \
 	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
-	exit $$(($$(cat build/with.code) + others))
+	code=$$(($$(cat build/with.code) + others)); $(MAKE) pythons || code=1; exit $$code
+
+# Two parts again. `make pythons` runs the graph's tests alone as the second one.
+UNIT_FIRST := tests/unit/extract tests/unit/normalize
+# The files that are left out import PySpark, or packages that only they need.
+UNIT_SECOND := tests/unit/graph tests/unit/relate tests/unit/sources $(filter-out %/test_views.py %/test_costs.py \
+	%/test_sql_functions.py %/test_tracing.py,$(wildcard tests/unit/catalog/test_*.py tests/unit/test_*.py))
+UNIT_VERSION = $(if $(PYTHON),$(shell '$(PYTHON)' -c 'import sys; print("%d.%d" % sys.version_info[:2])'))
+UNIT_VENV = $(if $(PYTHON),.venv-$(UNIT_VERSION),$(VENV))
+UNIT_TEST = env -u PYTHONDONTWRITEBYTECODE PATH="$$PWD/$(UNIT_VENV)/bin:$$PATH" PYTHONPATH=src $(UNIT_VENV)/bin/python \
+	-m pytest -q -rfEs -p no:cacheprovider
+
+unit: unit-setup ## unit tests that need no JVM (PYTHON=python3.13: on that interpreter, in its own environment)
+	$(say) "unit tests on $$($(UNIT_VENV)/bin/python --version)"
+	@mkdir -p build; $(UNIT_TEST) $(UNIT_SECOND) >build/unit.log 2>&1 & second=$$!; \
+	$(UNIT_TEST) $(UNIT_FIRST); code=$$?; wait $$second || code=1; cat build/unit.log; exit $$code
+
+unit-setup: $(UNIT_VENV)/.installed
+
+pythons: $(VENV)/.installed ## tests of extract, normalize and graph on every other Python here (3.11 or newer, PATH and pyenv)
+	@others=$$($(find_others)); code=0; [ -n "$$others" ] || echo '==> no other Python from 3.11 on was found'; \
+	mkdir -p build; for python in $$others; do \
+	if $(MAKE) unit-setup PYTHON="$$python" >build/setup.log 2>&1; \
+	then $(MAKE) unit PYTHON="$$python" UNIT_SECOND=tests/unit/graph || code=1; \
+	else printf '==> %s is skipped, its environment cannot be made: %s\n' "$$python" "$$(grep -m1 ERROR build/setup.log)"; \
+	fi; done; exit $$code
 
 test-system: lint ## kills, clusters, whole packages, long random runs (hours)
 	$(say) 'system tests'
@@ -52,8 +77,9 @@ format: $(VENV)/.ready ## format the code and apply the safe fixes
 	@$(PY) -m ruff check --quiet --fix-only $(SOURCES)
 	@$(PY) -m ruff format --quiet $(SOURCES)
 
-demo: $(VENV)/.ready ## build the graph of a small shop, and ask what may break if a method changes
-	@rm -rf .demo && $(BIN)/codeanatomy --set delta.readers=all build shop=tests/cases/ask/shop --types off --lake .demo/lake
+# Without the type checker, which not every machine has: the output is that in README.md.
+demo: $(VENV)/.ready ## build the graph of a small shop on Spark, and ask what may break if a method changes
+	@rm -rf .demo && $(BIN)/codeanatomy build shop=tests/cases/ask/shop --types off --lake .demo/lake
 	$(say) 'codeanatomy impact shop.cart.Cart.total --lake .demo/lake'
 	@$(BIN)/codeanatomy impact shop.cart.Cart.total --lake .demo/lake --format table
 	$(say) 'the tables are plain Delta: examples/demo.py reads them with deltalake and PyArrow'
@@ -66,10 +92,10 @@ bench-startup: $(VENV)/.ready ## time from process start to the first committed 
 	@$(PY) bench/startup.py
 
 bench-extract: $(VENV)/.ready ## the extract stage over the standard library, against a plain process pool
-	@$(PY) bench/extract.py
+	@PYTHONPATH=tests $(PY) bench/extract.py
 
 bench-normalize: $(VENV)/.ready ## what normalize adds to extract over the standard library
-	@$(PY) bench/normalize.py
+	@PYTHONPATH=tests $(PY) bench/normalize.py
 
 bench-calls: $(VENV)/.ready ## call sites with one, several and no targets, and what the analysis costs
 	@PYTHONPATH=tests $(PY) bench/calls.py
@@ -130,6 +156,27 @@ find_python = python=; for name in $(PYTHON) python3.11 python3.12 python3.13 py
 	&& { python=$$name; break; }; done; \
 	[ -n "$$python" ] || { echo 'Python 3.11 or newer with the venv module is needed: install it (Debian, Ubuntu:' \
 	'apt-get install python3 python3-venv; macOS: brew install python@3.13) or name one: make PYTHON=/path/to/python3'; exit 4; }
+
+# Prints one interpreter of each further minor version.
+find_others = own=$$($(PY) -c 'import sys; print(sys.version_info[1])'); for minor in 11 12 13 14 15; do \
+	[ $$minor = $$own ] || for python in python3.$$minor "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor.*/bin/python; do \
+	"$$python" -c "import ensurepip, sys, venv; sys.exit(sys.version_info[1] != $$minor)" 2>/dev/null \
+	&& { echo "$$python"; break; }; done; done
+
+# What the unit tests import, and what that needs.
+UNIT_PACKAGES := click deprecated duckdb hypothesis iniconfig libcst markdown-it-py mdurl msgspec numpy packaging \
+	pluggy protobuf pyarrow pygments pyrefly pytest pyyaml pyyaml-ft rich ruff sortedcontainers sqlglot tree-sitter \
+	tree-sitter-python typing-extensions
+
+# A wheel that an interpreter lacks is no reason to compile for minutes.
+.venv-%/.installed: requirements/dev.lock
+	$(say) 'environment of the unit tests: $(@D)'
+	@'$(PYTHON)' -m venv --clear $(@D)
+	@awk -v names=' $(UNIT_PACKAGES) ' '/^[a-z]/ {split($$1, name, "=="); on = index(names, " " name[1] " ")} on' \
+	requirements/dev.lock >$(@D)/unit.lock
+	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --only-binary :all: \
+	--require-hashes --requirement $(@D)/unit.lock
+	@touch $@
 
 $(VENV)/.installed: pyproject.toml $(LOCKS)
 	@$(find_python); $(PY) -m pip --version >/dev/null 2>&1 \

@@ -68,7 +68,7 @@ from codeanatomy.sources.reading import Reading, read_entries
 from support import corpus
 
 COMMAND = Path(sys.executable).with_name("codeanatomy")
-OPTIONS = ("--types", "off", "--master", "local[2]", "--profile", "default", "--format", "json")
+OPTIONS = ("--types", "off", "--profile", "default", "--format", "json")
 REPOSITORY = "measured"
 CORES = 2
 # Files that are worked on together, as in a chunk of a task.
@@ -115,6 +115,8 @@ def built(folder: Path, lake: Path, engine: str) -> Totals:
     talk(f"build by --engine {engine}")
     command = [
         str(COMMAND),
+        "--set",
+        "runtime.cores=2",
         "build",
         f"{REPOSITORY}={folder}",
         "--lake",
@@ -266,7 +268,7 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
         clock.switch(WRITE)
         for name, rows in tables.items():
             if rows.num_rows and name != FAILURES:
-                list(sink.add(REPOSITORY, "", name, rows))
+                sink.add(name, rows)
     clock.switch(WRITE)
     list(sink.close())
     clock.switch("")
@@ -332,7 +334,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("folder", type=Path, nargs="?", help="default: django's source distribution")
     parser.add_argument("--every", type=int, default=10, help="work on every Nth file")
-    parser.add_argument("--engine", default="auto", choices=("auto", "spark", "local"))
+    parser.add_argument("--engine", default="spark", choices=("spark", "local"))
     parser.add_argument("--lake", help="a lake with this folder only; without one, it is built and measured")
     given = parser.parse_args()
     folder = given.folder or corpus.sdist("django")

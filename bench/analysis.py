@@ -21,7 +21,8 @@ from witnesses import Cells
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.analysis import solve
+from codeanatomy.relate.values.state import State
 from support.relate_stage import call_edges, relations, sources_below, witnessed
 
 KB = 1024
@@ -32,7 +33,7 @@ class Analysis(NamedTuple):
     """What the relate stage says of a repository, and what that took."""
 
     sources: Mapping[str, bytes]
-    values: Values
+    values: State
     # By path, as `relations_v1` has them.
     rows: Mapping[str, list[Row]]
     graph: Mapping[str, list[str]]
@@ -59,9 +60,9 @@ def analyse(folder: Path, said: Mapping[str, Mapping[str, Cells]] | None = None)
         peaks[step] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KB
         began = time.monotonic()
 
-    values = Values([heard(path, text, said or {}) for path, text in sources.items()])
+    programs = [heard(path, text, said or {}) for path, text in sources.items()]
     finish("summaries")
-    values.solve()
+    values = solve(programs)
     finish("values")
     rows = {made.path: made.rows() for made in relations(values)}
     finish("rows")

@@ -18,6 +18,7 @@ from analysis import Analysis, Row, line_starts, scope_rows
 from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import module_id
 from codeanatomy.relate.program import FUNCTION
+from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.solver import Object
 
 Site: TypeAlias = tuple[str, int, int]
@@ -180,7 +181,7 @@ class Answers:
         first, second = self.owner(site), self.owner(other)
         if first is None or second is None or first == second:
             return False
-        return second in self.analysis.values.mro(first)
+        return second in mro(self.analysis.values, first)
 
     def wraps(self, site: Site, other: Site) -> bool:
         """Whether a function within another may be what a decorator made of a third."""

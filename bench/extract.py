@@ -39,6 +39,7 @@ from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.reading import read_entries
 from codeanatomy.sources.source_file import Source, decode
 from codeanatomy.spark.session import open_session
+from support.sessions import SharedSession
 
 CORES = 2
 LIMIT = 1.4
@@ -87,10 +88,10 @@ def run_ours(folder: Path) -> tuple[float, dict[str, int]]:
     settings = load_settings((f"runtime.master=local[{CORES}]",))
     spark = open_session(settings.runtime)
     with tempfile.TemporaryDirectory() as lake:
-        order = BuildRequest(lake, settings, (Repository("stdlib", folder),), until=EXTRACT, engine="spark")
+        order = BuildRequest(lake, settings, (Repository("stdlib", folder),), until=EXTRACT)
         memory = Memory()
         memory.start()
-        report = build(order, Progress(io.StringIO()), lambda: spark)
+        report = build(order, Progress(io.StringIO()), SharedSession(spark))
         peak = memory.stop()
         seconds = report.seconds["extract_step"]
         size = sum(path.stat().st_size for path in Path(lake).rglob("*.parquet"))

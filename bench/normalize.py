@@ -29,6 +29,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 from codeanatomy.spark.session import open_session
+from support.sessions import SharedSession
 
 CORES = 2
 LIMIT = 1.0
@@ -42,8 +43,8 @@ def built(
 ) -> BuildReport:
     effective = load_settings((f"runtime.master=local[{CORES}]", *settings))
     sources = tuple(Repository(name, folder) for name, folder in folders.items())
-    order = BuildRequest(lake, effective, sources, until=until, engine="spark")
-    return build(order, Progress(io.StringIO()), lambda: spark)
+    order = BuildRequest(lake, effective, sources, until=until)
+    return build(order, Progress(io.StringIO()), SharedSession(spark))
 
 
 def measure(spark: SparkSession, folder: Path) -> float:

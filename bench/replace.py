@@ -19,7 +19,7 @@ are new in the folder, change files and vectors among them. A first round over o
 JVM compiles.
 
 Second part: seconds of full builds and of refreshes after edits by local processes and by Spark, without the
-start of the session, and of the whole process; for the setting `refresh.local_bytes`.
+start of the session, and of the whole process; for the choice of the engine.
 
 Printed is Markdown for FIGURES.md; progress goes to stderr.
 """
@@ -40,10 +40,11 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from delta.tables import DeltaTable
-from incremental import COMMAND, OPTIONS, Built, with_longer_body
+from incremental import COMMAND, OPTIONS, TWO_CORES, Built, with_longer_body
 from processor import difference, processor_seconds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -53,11 +54,10 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.layout import arrange_rows
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
-from codeanatomy.delta.write.data_files import write_files, write_on_executors
+from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.delta.write.file_commits import commit_files, new_files
 from codeanatomy.delta.write.rewrite import to_schema
 from codeanatomy.delta.write.spark_rows import append, replace_by_owner
@@ -94,10 +94,21 @@ class Cost(NamedTuple):
     rows: int
 
 
+def write_on_executors(
+    rows: DataFrame, write: Callable[[Iterator[pa.RecordBatch]], Iterable[DataFile]]
+) -> list[DataFile]:
+    """Run `write` on the rows of each task, and collect the files that it has written."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file in write(batches):
+            yield pa.RecordBatch.from_pydict({"file": [msgspec.json.encode(file).decode()]})
+
+    made = rows.mapInArrow(run, "file string").toArrow()
+    return [msgspec.json.decode(file, type=DataFile) for file in made.column("file").to_pylist()]
+
+
 def by_files(store: Store, name: str, part: Part) -> None:
     table, folder = store.table(name), new_files(store, name)
-    if folder == NO_FILES:
-        raise SystemExit(f"{name} can only be written by Spark")
     schema = arrow_schema(table)
 
     def write(batches: Iterator[pa.RecordBatch]) -> list[DataFile]:
@@ -234,7 +245,7 @@ def compare_ways(lake: str, names: Iterable[str], rounds: int, work: Path) -> No
 def build(source: Path, lake: Path, engine: str) -> Built:
     began = time.monotonic()
     done = subprocess.run(
-        [COMMAND, "build", f"measured={source}", "--lake", lake, "--engine", engine, *OPTIONS],
+        [COMMAND, *TWO_CORES, "build", f"measured={source}", "--lake", lake, "--engine", engine, *OPTIONS],
         check=True,
         stdout=subprocess.PIPE,
         text=True,

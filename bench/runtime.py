@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from analysis import Analysis, Row, analyse, line_starts
 
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.state import State
 from support import corpus
 
 RECORDING = Path(__file__).with_name("recording.py")
@@ -216,13 +216,13 @@ class Causes:
         return self.places.offset(edge.path, node.lineno, node.col_offset) == edge.bstart
 
 
-def cut_sites(values: Values) -> set[tuple[str, int | None, int | None]]:
+def cut_sites(values: State) -> set[tuple[str, int | None, int | None]]:
     """Call sites whose callees are too many to follow."""
     return {
         (program.path, *program.sites[op[3]].place[:2])
         for file, program in enumerate(values.programs)
         for op in program.ops
-        if op[0] == "(" and values.global_node(file, op[1]) in values.truncated
+        if op[0] == "(" and values.node(file, op[1]) in values.truncated
     }
 
 

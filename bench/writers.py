@@ -10,7 +10,7 @@ first round that is not counted (the JVM compiles):
     Spark's way   unpack the pieces, exchange by ranges of the table's order, sort, Delta's writer, commit
                   (`delta.write.commit.append`: what a build does on an object store)
     Arrow files   the product's way on a local lake: tables in file order by the tasks that have their rows
-                  (`pipeline.sinks`), the others by executors (`pipeline.executors.spark_files`)
+                  (`pipeline.sinks`), the others by executors (`pipeline.executors.spark_tables`)
 
 Processor seconds are those of the JVM, of all Python workers and of this process. Megabytes are those of the
 data files. Each round writes to a lake of its own, which is removed. Printed is Markdown for docs/writers.md.
@@ -35,7 +35,6 @@ import pyarrow.parquet as pq
 from processor import difference, processor_seconds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
-from pyspark.util import inheritable_thread_target
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, unpack_rows
@@ -43,14 +42,18 @@ from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.file_commits import commit_files, new_files
 from codeanatomy.delta.write.spark_rows import append
 from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import complete_rows, sample_rows
-from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, write_tables
+from codeanatomy.pipeline.executors.spark_tables import (
+    PACKED_BYTES_PER_FILE_BYTE,
+    files_by_table,
+    plan_tables,
+    written_files,
+)
 from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
 from codeanatomy.pipeline.second_pass import COPIES, SAMPLED
 from codeanatomy.pipeline.sinks import Sink, TableFolder
@@ -84,6 +87,8 @@ class Packed(NamedTuple):
     rows: int
     bytes: int
     samples: pa.Table
+    # Repository and key of each piece.
+    keys: list[tuple[str, str]]
 
 
 class Cost(NamedTuple):
@@ -136,18 +141,19 @@ def pack(spark: SparkSession, lake: str, name: str, folder: Path) -> Packed:
     if wanted:
         samples = pa.Table.from_batches([sample_rows(rows, wanted) for rows in batches])
     total = sum(rows.num_rows for rows in batches)
-    return Packed(frame, made_of, total, sum(len(piece.data) for piece in pieces), samples)
+    keys = [(piece.repo_id, piece.key) for piece in pieces]
+    return Packed(frame, made_of, total, sum(len(piece.data) for piece in pieces), samples, keys)
 
 
 def by_spark(store: Store, name: str, packed: Packed) -> Committed:
     """Spark's range exchange, sort and writer."""
-    write = TableWrite(store.table(name), NO_FILES, packed.name)
+    table = store.table(name)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = (piece.data for piece in in_batches(batches))
-        yield from complete_rows(write, (rows for data in streams for rows in unpack_rows(data)))
+        yield from complete_rows(table, (rows for data in streams for rows in unpack_rows(data)))
 
-    ddl = ", ".join(f"`{column.name}` {column.ddl}" for column in write.table.columns)
+    ddl = ", ".join(f"`{column.name}` {column.ddl}" for column in table.columns)
     size = packed.bytes // PACKED_BYTES_PER_FILE_BYTE
     return append(store, name, packed.frame.mapInArrow(rows, ddl), Commit("bench"), file_bytes=size)
 
@@ -155,13 +161,11 @@ def by_spark(store: Store, name: str, packed: Packed) -> Committed:
 def by_arrow(store: Store, name: str, packed: Packed) -> Committed:
     """The way of the product on a local lake."""
     folder = new_files(store, name)
-    if folder == NO_FILES:
-        raise SystemExit(f"{name} can only be written by Spark")
     if store.table(name).stage in FROM_PIECES:
-        write = TableWrite(store.table(name), folder, packed.name, is_copy=name in COPIES)
-        inherit = inheritable_thread_target(store.spark)
+        write = TableWrite(folder, store.table(name), packed.name, is_copy=name in COPIES)
         sizes, samples = {packed.name: packed.bytes}, {packed.name: packed.samples}
-        files = write_tables(packed.frame, [write], sizes, samples, CORES, inherit)[name]
+        plan = plan_tables([write], sizes, {packed.name: packed.keys}, samples, CORES)
+        files = files_by_table(written_files(packed.frame, plan).toArrow())[name]
     else:
         files = written_by_tasks(TableFolder(folder, store.table(name)), packed)
     return commit_files(store, name, files, (), Commit("bench"), by="repo_id")
@@ -175,7 +179,7 @@ def written_by_tasks(target: TableFolder, packed: Packed) -> list[DataFile]:
         sink = Sink({name: target}).open()
         for piece in in_batches(batches):
             for rows in unpack_rows(piece.data):
-                yield from map(to_batch, ([each] for each in sink.add(piece.repo_id, "", name, rows)))
+                sink.add(name, rows)
         yield to_batch(list(sink.close()))
 
     made = packed.frame.mapInArrow(run, DDL).toArrow()

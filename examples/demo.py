@@ -2,8 +2,8 @@
 
     make demo
 
-The tables are plain Delta. The lake is built with `delta.readers = "all"`, so any reader will do: here it is
-deltalake and pyarrow.
+The tables are plain Delta. A new lake has no feature that a reader may lack, so any reader will do: here it
+is deltalake and pyarrow.
 """
 
 from __future__ import annotations

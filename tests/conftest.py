@@ -6,22 +6,21 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
-from codeanatomy.config import RuntimeProfile
-from codeanatomy.delta.events import Event
-from codeanatomy.delta.store import Store
-from codeanatomy.spark.session import open_session
-from support.aged_lake import build_aged_lake
-from support.ask_lake import build_ask_lake
 from support.hostile_files import repositories_in
-from support.lake_cache import cached
-from support.spark_builds import built
+
+# PySpark is imported by the fixtures that need it: `make unit` runs without it.
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from codeanatomy.delta.events import Event
+    from codeanatomy.delta.store import Store
 
 # The time of an example depends on the load of the machine.
 hypothesis.settings.register_profile("quick", deadline=None, max_examples=30)
@@ -55,6 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Open a session like that of users, with few partitions because test data is tiny."""
+    from codeanatomy.config import RuntimeProfile
+    from codeanatomy.spark.session import open_session
+
     warehouse = tmp_path_factory.mktemp("warehouse")
     profile = RuntimeProfile(
         cores=2,
@@ -82,6 +84,8 @@ def lake(
     spark: SparkSession, repositories: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """Build them through every stage and verify the lake; tests may add to it, not remove from it."""
+    from support.spark_builds import built
+
     lake = tmp_path_factory.mktemp("lake")
     assert built(spark, lake, repositories, until=None, profile="full").status == "succeeded"
     return lake
@@ -90,18 +94,25 @@ def lake(
 @pytest.fixture(scope="session")
 def ask_lake() -> Path:
     """Return the lake that the tests of `codeanatomy.query` read; no test writes to it."""
+    from support.ask_lake import build_ask_lake
+    from support.lake_cache import cached
+
     return cached("ask", build_ask_lake)
 
 
 @pytest.fixture(scope="session")
 def aged_lake() -> Path:
     """Return a lake of several refreshes; no test writes to it."""
+    from support.aged_lake import build_aged_lake
+    from support.lake_cache import cached
+
     return cached("aged", build_aged_lake)
 
 
 @pytest.fixture(scope="module")
 def shared_store(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Store]:
     """Make a store for all tests of a module that only read it: a commit takes a second."""
+    from codeanatomy.delta.store import Store
 
     def make(*tables: Table) -> Store:
         return Store(spark, str(tmp_path_factory.mktemp("shared") / "lake"), tables=tables)
@@ -118,6 +129,7 @@ def events() -> list[Event]:
 @pytest.fixture
 def make_store(spark: SparkSession, tmp_path: Path, events: list[Event]) -> Callable[..., Store]:
     """Make a store in a separate folder, over the catalogue or over given tables."""
+    from codeanatomy.delta.store import Store
 
     def make(*tables: Table) -> Store:
         return Store(spark, str(tmp_path / "lake"), tables=tables or catalog.TABLES, record=events.append)

@@ -1,5 +1,16 @@
 """CodeAnatomy: a Code Property Graph lakehouse for Python, on Spark and Delta Lake.
 
+    import codeanatomy
+
+    codeanatomy.plan_build("src", "lake").steps                   # what a build would do
+    report = codeanatomy.build("src", "lake")                     # on Spark, in a session of its own
+    report = codeanatomy.build("src", "lake", spark=session)      # in yours, which stays as it is
+    lake = codeanatomy.Lake.open("lake")                          # the newest published run
+    lake.callers("requests.api.get").rows
+    codeanatomy.errors.CodeAnatomyError                           # base class of what these raise
+
+The public names are those of `__all__`, imported when they are used. The packages below them:
+
     catalog        declare tables, kinds, views, semantic types and settings as data
     sources        find, read and decode the files of a source
     extract        extract evidence rows from the bytes of files
@@ -30,10 +41,49 @@
     syntax_tree    read CPython's syntax tree back from its table
     tracing        export OpenTelemetry spans
 
-Importing the package starts nothing and does not import Spark. docs/architecture.md describes how the
-packages work together.
+Importing the package starts nothing and imports neither Spark nor another package. docs/architecture.md
+describes how the packages work together.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from codeanatomy import errors
+    from codeanatomy.query.lake import Lake
+    from codeanatomy.run.entry import build, plan_build
+    from codeanatomy.run.report import BuildReport
+
+__all__ = ("BuildReport", "Lake", "__version__", "build", "errors", "plan_build")
 __version__ = "0.1.0"
+
+# Modules of the public names, imported by name: no layer may import those above it by importing its package.
+HOMES = {
+    "BuildReport": "codeanatomy.run.report",
+    "Lake": "codeanatomy.query.lake",
+    "build": "codeanatomy.run.entry",
+    "plan_build": "codeanatomy.run.entry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return import_module("codeanatomy.errors")
+    if name not in HOMES:
+        raise AttributeError(f"module 'codeanatomy' has no attribute {name!r}")
+    try:
+        return getattr(import_module(HOMES[name]), name)
+    except ModuleNotFoundError as problem:
+        # Such as where only the code of codeanatomy was sent to a driver.
+        from codeanatomy.errors import EnvironmentProblem
+
+        raise EnvironmentProblem(
+            f"this Python cannot import {problem.name}, which codeanatomy needs",
+            f"install codeanatomy=={__version__} with the packages that it requires",
+        ) from problem
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

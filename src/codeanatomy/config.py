@@ -14,9 +14,10 @@ and flags. All of them are flattened to dotted keys, so a setting has one name e
 (2, 'flag', 'default')
 
 Keys are `runtime.<field>` of RuntimeProfile, `extract.<field>` of ExtractOptions, `refresh.<field>` of
-RefreshOptions, `delta.<field>` of DeltaOptions, `observe.<field>` of ObserveOptions,
-`tables.<table>.<write|schema|gate|upkeep>.<field>` of the policies in `catalog.spec`, and
-`tables.<table>.cache`. An unknown table, field, column or feature is an error that lists what exists.
+RefreshOptions, `delta.<field>` of DeltaOptions, `observe.<field>` of ObserveOptions, `entry_points` a list
+of rules (`catalog.entry_points`), and
+`tables.<table>.<write|schema|gate|upkeep>.<field>` of the policies in `catalog.spec`. An unknown table,
+field, column or feature is an error that lists what exists.
 
 Tests: `tests/unit/test_config.py`.
 """
@@ -35,10 +36,11 @@ import msgspec
 from msgspec import Meta, Struct, field, inspect, structs
 
 from codeanatomy import catalog
+from codeanatomy.catalog.entry_points import Rule
 from codeanatomy.catalog.readers import READER_FEATURES, without_vectors
 from codeanatomy.catalog.settings import DeltaOptions, ExtractOptions, ObserveOptions, RefreshOptions
-from codeanatomy.catalog.spec import CachePolicy, Table
-from codeanatomy.errors import CatalogError, ConfigError, UnknownName
+from codeanatomy.catalog.spec import Table
+from codeanatomy.errors import CatalogError, ConfigError, UnknownName, UsageError
 
 ENV_PREFIX = "CODEANATOMY_"
 # Variables with this prefix that are not settings: they are read before the settings are.
@@ -48,7 +50,6 @@ SCIP_VARIABLE = "CODEANATOMY_SCIP_PYTHON"
 LAKE_VARIABLE = "CODEANATOMY_LAKE"
 ENV_RESERVED = (CACHE_VARIABLE, SETTINGS_VARIABLE, SCIP_VARIABLE, LAKE_VARIABLE)
 POLICIES = ("write", "schema", "gate", "upkeep")
-CACHES = inspect.type_info(CachePolicy)
 SECTIONS = {
     "runtime": "runtime.<field>",
     "extract": "extract.<field>",
@@ -56,15 +57,30 @@ SECTIONS = {
     "delta": "delta.<field>",
     "observe": "observe.<field>",
     "tables": "tables.<table>.<write|schema|gate|upkeep>.<field>",
+    "entry_points": "[[entry_points]] in a file, with the fields of a rule",
 }
 SIZE_UNITS = {"B": 1, "KB": 1024, "MB": 1024**2, "GB": 1024**3}
 # Keys whose values are credentials in one of the usual stores; never printed.
 SECRET = re.compile(r"key|secret|token|passw|passphrase|credential|\bsas\b", re.IGNORECASE)
+# Of these, values are never recorded.
+STORAGE = ("runtime.storage_options.", "runtime.log_store_options.")
 # Credentials inside a value: a password in Java options or in a URL.
 SECRET_INSIDE = re.compile(rf"({SECRET.pattern})\S*=|://[^/\s]*@", re.IGNORECASE)
 
+Engine = Literal["spark", "local"]
 LogLevel = Literal["off", "fatal", "error", "warn", "info"]
 Source = Literal["default", "file", "environment", "flag"]
+# Layers of settings, the later wins.
+SOURCE_TEXTS: dict[Source, str] = {
+    "default": "default",
+    "file": "a file",
+    "environment": "the environment",
+    "flag": "a flag",
+}
+# Settings that name a Spark master.
+MASTERS = ("runtime.master", "runtime.spark.spark.master")
+# Forms of a master: in one process, or the address of a cluster.
+MASTER = re.compile(r"local|local\[([1-9]\d*|\*)(, *\d+)?\]|local-cluster\[[\d, ]+\]|yarn|(?!sc:)\w+://.+")
 Kind = TypeVar("Kind", bound=Struct)
 Count = Annotated[int, Meta(ge=1)]
 # Size in the JVM's syntax; the unit is required, because a plain number would mean bytes.
@@ -72,8 +88,10 @@ Memory = Annotated[str, Meta(pattern="^[1-9][0-9]*[kmgtKMGT]$")]
 
 
 class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
-    """Configuration of the Spark session; its hash is the runtime identity."""
+    """Engine of builds, and configuration of the Spark session; its hash is the runtime identity."""
 
+    # Where builds run: on Spark, or on processes of this machine without a JVM. The rows are the same.
+    engine: Engine = "spark"
     # Any Spark master: local[*], spark://host:7077, yarn, k8s://...
     master: str = "local[*]"
     # Number of cores; None means all that the master offers.
@@ -100,13 +118,27 @@ class RuntimeProfile(Struct, frozen=True, forbid_unknown_fields=True):
     log_level: LogLevel = "off"
 
     def __repr__(self) -> str:
-        shown = (f"{key}={_masked(key, value)!r}" for key, value in _flatten(_fields(self)).items())
+        shown = (f"{key}={mask_secret(key, value)!r}" for key, value in _flatten(_fields(self)).items())
         return f"RuntimeProfile({', '.join(shown)})"
+
+    @property
+    def session_master(self) -> str:
+        """The master that a session is started on: `local[*]` with a number of cores is `local[cores]`."""
+        master = self.master
+        if master == "local[*]" and self.cores is not None:
+            master = f"local[{self.cores}]"
+        return self.spark.get("spark.master", master)
 
     @property
     def identity(self) -> str:
         """Hash of all fields, stable across processes."""
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:32]
+
+
+class EntryRules(Struct, frozen=True):
+    """The section `entry_points`: a list."""
+
+    rules: tuple[Rule, ...]
 
 
 class Settings(Struct, frozen=True):
@@ -118,6 +150,8 @@ class Settings(Struct, frozen=True):
     delta: DeltaOptions
     observe: ObserveOptions
     tables: tuple[Table, ...]
+    # Rules of the user.
+    entry_points: tuple[Rule, ...]
     sources: Mapping[str, Source]
 
     def source(self, key: str) -> Source:
@@ -126,14 +160,19 @@ class Settings(Struct, frozen=True):
 
     def rows(self) -> Iterator[tuple[str, object, Source]]:
         """Iterate over keys, effective values and sources; maps entry by entry, secrets masked."""
-        policies = {
-            t.name: {**{part: _fields(getattr(t, part)) for part in POLICIES}, "cache": t.cache}
-            for t in self.tables
-        }
-        plain = {name: _fields(getattr(self, name)) for name in SECTIONS if name != "tables"}
+        policies = {t.name: {part: _fields(getattr(t, part)) for part in POLICIES} for t in self.tables}
+        plain = {name: _plain(getattr(self, name)) for name in SECTIONS if name != "tables"}
         for key, value in _flatten({**plain, "tables": policies}).items():
             # A table's policy has no secrets, even if the table's name looks like one.
-            yield key, value if key.startswith("tables.") else _masked(key, value), self.source(key)
+            yield key, value if key.startswith("tables.") else mask_secret(key, value), self.source(key)
+
+    def changed(self) -> dict[str, str]:
+        """Return the settings that a layer has set, as text; without credentials and storage options."""
+        return {
+            key: "***" if key.startswith(STORAGE) else str(value)
+            for key, value, source in self.rows()
+            if source != "default"
+        }
 
 
 def load_settings(
@@ -162,7 +201,19 @@ def load_settings(
     tables = _tables({key: value for key, value in values.items() if key.startswith("tables.")}, sources)
     if delta.readers == "all":
         tables = _for_all_readers(tables)
-    return Settings(runtime, extract, refresh, delta, observe, tables, sources)
+    return Settings(runtime, extract, refresh, delta, observe, tables, _entry_points(values), sources)
+
+
+def _entry_points(values: Mapping[str, object]) -> tuple[Rule, ...]:
+    """Check the rules for entry points."""
+    value = values.get("entry_points", [])
+    try:
+        listed = msgspec.json.decode(value) if isinstance(value, str) else value
+    except msgspec.DecodeError as problem:
+        raise ConfigError(
+            f"entry_points: {problem}", "write a list of rules as JSON, or in a file"
+        ) from problem
+    return _convert({"rules": listed}, EntryRules, "entry_points").rules
 
 
 def _for_all_readers(tables: Sequence[Table]) -> tuple[Table, ...]:
@@ -297,9 +348,6 @@ def _entry_text(key: str, value: object) -> str:
 
 def _override(table: Table, values: Mapping[str, object]) -> Table:
     """Return the table with its policies changed by the settings."""
-    if (cache := values.get(f"tables.{table.name}.cache")) is not None:
-        _refuse_unknown_choice(cache, CACHES, f"tables.{table.name}.cache")
-        table = structs.replace(table, cache=cache)
     for policy in POLICIES:
         prefix = f"tables.{table.name}.{policy}."
         changes = {key[len(prefix) :]: value for key, value in values.items() if key.startswith(prefix)}
@@ -357,16 +405,15 @@ def _refuse_unknown(values: Mapping[str, object]) -> None:
         section, _, rest = key.partition(".")
         if section not in SECTIONS:
             raise UnknownName("section of the settings", section, SECTIONS)
-        if not rest:
+        if bool(rest) == (section == "entry_points"):
             raise ConfigError(f"{key} is a section, not a setting", f"write {SECTIONS[section]}")
         if section == "tables":
             name, _, rest = rest.partition(".")
             catalog.table(name)
             policy, _, rest = rest.partition(".")
-            if policy not in (*POLICIES, "cache"):
-                known = (*POLICIES, "cache")
-                raise UnknownName("setting", key, (f"tables.{name}.{each}" for each in known))
-            if not rest and policy != "cache":
+            if policy not in POLICIES:
+                raise UnknownName("setting", key, (f"tables.{name}.{each}" for each in POLICIES))
+            if not rest:
                 raise ConfigError(f"{key} is a section, not a setting", f"write {key}.<field>")
 
 
@@ -403,6 +450,36 @@ def _refuse_unknown_choice(value: object, kind: inspect.Type, where: str) -> Non
             pass
 
 
-def _masked(key: str, value: object) -> object:
+def check_master(settings: Settings) -> None:
+    """Raise UsageError if a master is named for a build on local processes, or is not of a known form.
+
+    An engine that a later layer chooses, such as a flag, wins over the master of an earlier one, such as a
+    file.
+    """
+    engine, master = settings.source("runtime.engine"), settings.runtime.session_master
+    if settings.runtime.engine == "local":
+        layers = [*SOURCE_TEXTS]
+        for key in MASTERS:
+            source = settings.source(key)
+            if source != "default" and layers.index(source) >= layers.index(engine):
+                raise UsageError(
+                    f"--master is for builds on Spark ({key}, set by {SOURCE_TEXTS[source]}), and the engine "
+                    f"of this one is local (runtime.engine, set by {SOURCE_TEXTS[engine]})",
+                    "leave out --master, or add --engine spark",
+                )
+    elif master.startswith("sc://"):
+        raise UsageError(
+            "--master is not for Spark Connect",
+            "build from Python: codeanatomy.build(sources, lake, spark=session), see docs/deploy.md",
+        )
+    elif MASTER.fullmatch(master) is None:
+        raise UsageError(
+            f"{str(mask_secret('runtime.master', master))!r} is no master of Spark",
+            "write local[*], local[4], spark://host:7077, yarn or k8s://https://host:6443",
+        )
+
+
+def mask_secret(key: str, value: object) -> object:
+    """Return the value of a setting, or `***` if it is or contains a credential."""
     secret = isinstance(value, str) and (SECRET.search(key) or SECRET_INSIDE.search(value))
     return "***" if secret else value

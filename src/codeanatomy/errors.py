@@ -103,10 +103,12 @@ class UnknownSymbol(CodeAnatomyError):
     code = "CA013"
     exit_code = EXIT_USAGE
 
-    def __init__(self, name: str, candidates: Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self, name: str, candidates: Sequence[Mapping[str, Any]], message: str | None = None, hint: str = ""
+    ) -> None:
         close = ", ".join(str(each["symbol"]) for each in candidates)
-        hint = f"closest: {close}" if close else "`codeanatomy find` takes patterns such as 'get_*'"
-        super().__init__(f"no symbol is called {name[:MAX_NAME_CHARS]!r}", hint)
+        default = f"closest: {close}" if close else "`codeanatomy find` takes patterns such as 'get_*'"
+        super().__init__(message or f"no symbol is called {name[:MAX_NAME_CHARS]!r}", hint or default)
         self.candidates = tuple(candidates)
 
 

@@ -28,6 +28,16 @@ TYPE_VARIABLES = frozenset({"TypeVar", "ParamSpec", "TypeVarTuple"})
 SCOPE_NODES = FUNCTIONS | TYPE_VARIABLES | {"Lambda", "ClassDef", "TypeAlias"}
 ANNOTATION_SLOTS = frozenset({"annotation", "returns"})
 FIELDS = ("parent_ast_id", "slot", "idx", "kind", "name", "value", "bstart", "bend", "line")
+# Cells that the compiler adds to a class, for `super()` and annotations, without a symbol: no members of it.
+CLASS_CELLS = ("__class__", "__classdict__", "__conditional_annotations__")
+# Constants by their `repr`.
+CONSTANTS = {
+    "True": "bool",
+    "False": "bool",
+    "None": "NoneType",
+    "Ellipsis": "ellipsis",
+    "...": "ellipsis",
+}
 
 
 class Tree:
@@ -207,3 +217,20 @@ def _comprehension_parts(tree: Tree, node: int) -> list[int]:
     parts += (child for child in tree.children(first) if child != iterated)
     parts += others
     return parts + [part for slot in ("value", "key", "elt") if (part := tree.one(node, slot)) is not None]
+
+
+def constant_type(value: str | None) -> str | None:
+    """Return the type of a constant from its `repr`; very long integers are hexadecimal.
+
+    >>> [constant_type(text) for text in ("'a'", "b'a'", "1", "0x1e", "1.5", "2j", "1e+16", "inf", "None")]
+    ['str', 'bytes', 'int', 'int', 'float', 'complex', 'float', 'float', 'NoneType']
+    """
+    if not value or value in CONSTANTS:
+        return CONSTANTS.get(value or "")
+    if value[0] in "'\"":
+        return "str"
+    if value[:2] in ("b'", 'b"'):
+        return "bytes"
+    if value.endswith("j"):
+        return "complex"
+    return "int" if value.isdigit() or value.startswith("0x") else "float"

@@ -12,6 +12,11 @@ plain tuples without ids:
     events   (unit, offset, kind, name, var kind, is parameter, may be unbound)
     reaches  (kind, (unit, offset, name) of the def, (unit, offset, name) of the use)
 
+Of an instruction that names two variables there are two steps; the second one is at the odd offset, which is
+free. From 3.12 on a comprehension runs within the code around it: `LOAD_FAST_AND_CLEAR x` keeps on the stack
+what the code has as `x`, and a later `STORE_FAST x` takes it from there. In between `x` is another variable,
+which is told by the stack: `Unit.kept` has the offsets of the instructions that put such values on it.
+
 A unit is the key of its code object, as `codeanatomy.extract.bytecode_files` explains it. Tests:
 `tests/unit/normalize/test_flow_oracle.py` and, of the oracle itself,
 `tests/unit/normalize/test_flow_cases.py`.
@@ -19,6 +24,7 @@ A unit is the key of its code object, as `codeanatomy.extract.bytecode_files` ex
 
 from __future__ import annotations
 
+import ast
 import dis
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -35,18 +41,45 @@ from oracles.bytecode_oracle import OPTIONS, compiled
 
 Rows: TypeAlias = dict[str, set[tuple[Any, ...]]]
 TABLES = ("blocks", "edges", "events", "reaches")
+# Name, space, and of an inlined comprehension's variable where the other one was put aside.
+Variable: TypeAlias = tuple[str, str, int | None]
+# A unit, and of a comprehension in it the position.
+Owner: TypeAlias = tuple[str | None, tuple[int | None, ...]]
+# Of the operands of conditions: by position whether it is negated, and whether its operator is.
+Written: TypeAlias = dict[tuple[int | None, ...], tuple[bool, bool | None]]
+OPERATORS: dict[type[ast.cmpop], bool] = {ast.Is: False, ast.IsNot: True, ast.In: False, ast.NotIn: True}
 
 RETURNS = {"RETURN_VALUE", "RETURN_CONST", "INTERPRETER_EXIT"}
 RAISES = {"RAISE_VARARGS", "RERAISE"}
+# Before 3.12 it may be unbound.
+PLAIN_LOADS = set() if "LOAD_FAST_CHECK" not in dis.opmap else {"LOAD_FAST"}
 STEPS_OF_AN_ITERATOR = {"FOR_ITER", "SEND"}
 HARMLESS = {
     *("NOP", "CACHE", "EXTENDED_ARG", "POP_TOP", "PUSH_NULL", "COPY", "SWAP", "LOAD_CONST", "STORE_FAST"),
     *("LOAD_CLOSURE", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES", "PRECALL", "STORE_DEREF", "JUMP_FORWARD"),
     *("JUMP_BACKWARD_NO_INTERRUPT", "PUSH_EXC_INFO", "POP_EXCEPT", "RETURN_VALUE", "RETURN_CONST"),
-    *("RETURN_GENERATOR", "LOAD_ASSERTION_ERROR"),
+    *("RETURN_GENERATOR", "LOAD_ASSERTION_ERROR", "LOAD_FAST_AND_CLEAR", "END_FOR", "END_SEND"),
+    *PLAIN_LOADS,
 }
 EVENTS = {"LOAD": "use", "STORE": "def", "DELETE": "del"}
-PLACES = {"FAST": "fast", "DEREF": "cell", "CLASSDEREF": "cell", "NAME": "name", "GLOBAL": "global"}
+PLACES = {
+    "FAST": "fast",
+    "FAST_CHECK": "fast",
+    "FAST_AND_CLEAR": "fast",
+    "NAME": "name",
+    "GLOBAL": "global",
+    "DEREF": "cell",
+    "CLASSDEREF": "cell",
+    "FROM_DICT_OR_DEREF": "cell",
+    "FROM_DICT_OR_GLOBALS": "global",
+}
+SAVE = "LOAD_FAST_AND_CLEAR"
+# Two instructions in one; the slots of their variables are in four bits each.
+FUSED = {
+    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+}
 
 
 class Step(NamedTuple):
@@ -54,8 +87,10 @@ class Step(NamedTuple):
 
     offset: int
     opname: str
+    arg: int | None
     argval: Any
     line: int | None
+    span: tuple[int | None, ...] = ()
 
     @property
     def jumps(self) -> bool:
@@ -72,10 +107,20 @@ class Event(NamedTuple):
     name: str
     where: str
     is_parameter: bool = False
+    # Of an inlined comprehension's own variable: the offset at which the other one was put aside.
+    kept: int | None = None
 
     @property
-    def variable(self) -> tuple[str, str]:
-        return self.name, self.where
+    def variable(self) -> Variable:
+        return self.name, self.where, self.kept
+
+    @property
+    def row(self) -> tuple[int, str, str, str, bool]:
+        return self.offset & ~1, self.kind, self.name, self.where, self.is_parameter
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.offset & ~1, self.name
 
 
 class Flow(NamedTuple):
@@ -92,13 +137,13 @@ class Flow(NamedTuple):
 class Unit:
     """A code object with its key and the unit around it."""
 
-    def __init__(self, key: str, code: CodeType, parent: Unit | None) -> None:
-        self.key, self.code, self.parent = key, code, parent
+    def __init__(self, key: str, code: CodeType, parent: Unit | None, written: Written) -> None:
+        self.key, self.code, self.parent, self.written = key, code, parent, written
         self.length = len(code.co_code)
         self.steps = list(steps_of(code))
         self.at = {step.offset: index for index, step in enumerate(self.steps)}
-        entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
-        self.ranges = [(entry.start, entry.end, entry.target) for entry in entries]
+        self.entries = dis._parse_exception_table(code)  # type: ignore[attr-defined]
+        self.ranges = [(entry.start, entry.end, entry.target) for entry in self.entries]
         self.handlers = {
             offset: target
             for start, end, target in self.ranges
@@ -129,6 +174,17 @@ class Unit:
         if not conditional:
             return [("jump", step.argval)]
         taken = test.removesuffix("_OR_POP") in {"TRUE", "NONE"}
+        before = self.steps[self.at[step.offset] - 1]
+        about = self.written.get(step.span)
+        # 3.11 places most jumps at the whole statement; the step before them ends where the operand does.
+        if about is None and step.opname.startswith("POP_JUMP"):
+            about = self.written.get(before.span[2:])
+        if about is not None:
+            has_not, reversed_operator = about
+            if reversed_operator is not None:
+                executed = before.opname in {"IS_OP", "CONTAINS_OP"} and before.argval == 1
+                taken ^= reversed_operator ^ (executed and "NONE" not in test)
+            taken ^= has_not
         kinds = ("branch_true", "branch_false") if taken else ("branch_false", "branch_true")
         return [(kinds[0], step.argval), (kinds[1], after)]
 
@@ -139,10 +195,97 @@ class Unit:
         verb, _, place = step.opname.partition("_")
         if verb not in EVENTS or place not in PLACES:
             return None
+        kept = self.kept_aside(step)
+        if step.opname == SAVE:
+            # The comprehension's variable has no value yet.
+            return Event(
+                step.offset, "save", step.argval, self.place_of(step.argval, step.offset), kept=step.offset
+            )
+        if step.offset in self.restored:
+            return None
         where = PLACES[place]
-        if where == "cell" and step.argval not in self.code.co_cellvars:
+        if where == "fast":
+            if self.is_cell(step, kept):
+                return None
+        elif where == "cell" and step.argval not in self.code.co_cellvars:
             where = "free"
-        return Event(step.offset, EVENTS[verb], step.argval, where)
+        own = kept if where in {"fast", "cell"} else None
+        return Event(step.offset, EVENTS[verb], step.argval, where, kept=own)
+
+    def is_cell(self, step: Step, kept: int | None) -> bool:
+        """Whether what a fast variable's slot holds is a cell, which is handed over and not used."""
+        code = self.code
+        if step.arg is not None and step.arg >= len(code.co_varnames):
+            return True
+        return step.argval in code.co_cellvars and self.place_of(step.argval, kept) == "cell"
+
+    def place_of(self, name: str, kept: int | None) -> str:
+        """Where the variable of that name lives: that of the unit, or that of a comprehension."""
+        if kept is None:
+            return "cell" if name in self.code.co_cellvars else "fast"
+        return "cell" if (name, kept) in self.made_cells else "fast"
+
+    # What is put aside while an inlined comprehension runs
+
+    @cached_property
+    def kept(self) -> dict[int, tuple[int | None, ...]]:
+        """The stack before each step: the offset at which a variable's value was put aside, or None."""
+        stacks: dict[int, tuple[int | None, ...]] = {}
+        todo: list[tuple[int, tuple[int | None, ...]]] = [(0, ())]
+        while todo:
+            offset, stack = todo.pop()
+            if offset in stacks or offset == self.length:
+                continue
+            stacks[offset] = stack
+            step = self.steps[self.at[offset]]
+            todo += [
+                (entry.target, (*stack[: entry.depth], *[None] * (entry.lasti + 1)))
+                for entry in self.entries
+                if entry.start <= offset < entry.end
+            ]
+            todo += [(to, self.pushed(step, stack, to)) for _, to in self.ways(step)]
+        return stacks
+
+    def pushed(self, step: Step, stack: tuple[int | None, ...], to: int) -> tuple[int | None, ...]:
+        """The stack after a step that goes on at an offset."""
+        if step.opname == "SWAP":
+            top, other = len(stack) - 1, len(stack) - (step.arg or 0)
+            values = [*stack]
+            values[top], values[other] = values[other], values[top]
+            return tuple(values)
+        if step.opname == SAVE:
+            return (*stack, step.offset)
+        jumps = step.jumps and to == step.argval
+        change = dis.stack_effect(dis.opmap[step.opname], step.arg, jump=jumps)
+        if step.opname == "RETURN_GENERATOR":
+            change = 1
+        return (*stack, *[None] * change) if change >= 0 else stack[:change]
+
+    @cached_property
+    def restored(self) -> set[int]:
+        """The offsets of the steps that take a value from the stack which was put aside there."""
+        return {
+            step.offset
+            for step in self.steps
+            if step.opname == "STORE_FAST" and (self.kept.get(step.offset) or (None,))[-1] is not None
+        }
+
+    @cached_property
+    def made_cells(self) -> set[tuple[str, int | None]]:
+        return {(step.argval, self.kept_aside(step)) for step in self.steps if step.opname == "MAKE_CELL"}
+
+    def loading(self, code: CodeType) -> Step:
+        """The first step that loads an inner code object, else the last of all."""
+        return next((step for step in self.steps if step.argval is code), self.steps[-1])
+
+    def span_at(self, offset: int | None) -> tuple[int | None, ...]:
+        return () if offset is None else self.steps[self.at[offset]].span
+
+    def kept_aside(self, step: Step, name: str | None = None) -> int | None:
+        """The offset at which the unit's own variable of that name, or the step's, was last put aside."""
+        held = [at for at in self.kept.get(step.offset, ()) if at is not None]
+        named = [at for at in held if self.steps[self.at[at]].argval == (name or step.argval)]
+        return named[-1] if named else None
 
     @cached_property
     def parameters(self) -> list[Event]:
@@ -155,6 +298,10 @@ class Unit:
     def events(self) -> list[Event]:
         found = [self.event(step) for step in self.steps]
         return [*self.parameters, *(event for event in found if event)]
+
+    @property
+    def shown_events(self) -> list[Event]:
+        return [event for event in self.events if event.kind != "save"]
 
     # Blocks and their edges
 
@@ -227,7 +374,7 @@ class Unit:
             if step.may_raise or step.opname in RETURNS:
                 seen |= state
             event = self.event(step)
-            if event is None or event.kind == "def":
+            if event is None or event.kind in {"def", "save"}:
                 continue
             if state & facts.unbound[event.variable]:
                 flow.unbound.add(event)
@@ -250,7 +397,7 @@ class Facts:
 
     def __init__(self, events: list[Event]) -> None:
         self.defs = [event for event in events if event.kind == "def"]
-        variables = sorted({event.variable for event in events})
+        variables = sorted({event.variable for event in events}, key=repr)
         count = len(self.defs)
         self.holds = {event: 1 << bit for bit, event in enumerate(self.defs)}
         self.unbound = {variable: 1 << bit for bit, variable in enumerate(variables, count)}
@@ -275,21 +422,71 @@ class Facts:
 
 
 def steps_of(code: CodeType) -> Iterator[Step]:
-    first = line = None
+    first = None
     for found in dis.get_instructions(code, show_caches=False, adaptive=False):
         first = found.offset if first is None else first
-        line = found.positions.lineno if found.positions else None
-        if found.opname != "EXTENDED_ARG":
-            yield Step(first, found.opname, found.argval, line)
-            first = None
+        if found.opname == "EXTENDED_ARG":
+            continue
+        where = found.positions
+        line = where.lineno if where else None
+        span = (
+            () if where is None else (where.lineno, where.col_offset, where.end_lineno, where.end_col_offset)
+        )
+        if found.opname in FUSED:
+            assert found.arg is not None
+            slots = found.arg >> 4, found.arg & 15
+            names = zip(FUSED[found.opname], slots, found.argval, (span, ()), strict=True)
+            for at, (name, slot, variable, own) in enumerate(names):
+                yield Step(first + at, name, slot, variable, line, own)
+        else:
+            yield Step(first, found.opname, found.arg, found.argval, line, span)
+        first = None
 
 
-def units_of(module: CodeType) -> list[Unit]:
-    """Return the code objects in preorder."""
+def tests_in(tree: ast.AST) -> Iterator[ast.expr]:
+    for node in ast.walk(tree):
+        tests = [getattr(node, field, None) for field in ("test", "guard")]
+        yield from (test for test in (*tests, *getattr(node, "ifs", ())) if isinstance(test, ast.expr))
+
+
+def conditions_of(tree: ast.AST) -> Written:
+    """Return the operands of conditions, from the outside in."""
+    found: Written = {}
+
+    def enter(node: ast.expr, has_not: bool) -> None:
+        match node:
+            case ast.UnaryOp(op=ast.Not()):
+                enter(node.operand, not has_not)
+            case ast.BoolOp():
+                for value in node.values:
+                    enter(value, has_not)
+            case ast.IfExp():
+                enter(node.body, has_not)
+                enter(node.orelse, has_not)
+            case _:
+                reversed_operator = None
+                if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                    reversed_operator = OPERATORS.get(type(node.ops[0]))
+                where = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+                found[where] = found[where[2:]] = has_not, reversed_operator
+                if isinstance(node, ast.Compare) and reversed_operator is not None:
+                    # `x is None` is a jump by what x is.
+                    found[node.left.end_lineno, node.left.end_col_offset] = found[where]
+                if isinstance(node, ast.NamedExpr):
+                    found[node.target.end_lineno, node.target.end_col_offset] = found[where]
+
+    for test in tests_in(tree):
+        enter(test, False)
+    return found
+
+
+def units_of(module: CodeType, tree: ast.AST | None = None) -> list[Unit]:
+    """Return the code objects in preorder; branches are labelled as the tree has them, if there is one."""
+    written = {} if tree is None else conditions_of(tree)
     found: list[Unit] = []
 
     def add(key: str, code: CodeType, parent: Unit | None) -> None:
-        unit = Unit(key, code, parent)
+        unit = Unit(key, code, parent, written)
         found.append(unit)
         twins: Counter[str] = Counter()
         for inner in code.co_consts:
@@ -302,28 +499,33 @@ def units_of(module: CodeType) -> list[Unit]:
     return found
 
 
-def owner_of(unit: Unit, name: str) -> str | None:
-    """The key of the unit whose cell a `cell` or `free` variable is: the nearest one that has it."""
-    around: Unit | None = unit
+def owner_of(unit: Unit, event: Event) -> Owner:
+    """Whose cell a `cell` or `free` variable is: a unit, and of it perhaps a comprehension, by its place."""
+    if event.where == "cell":
+        return unit.key, unit.span_at(event.kept)
+    name, inner, around = event.name, unit, unit.parent
     while around is not None:
+        kept = around.kept_aside(around.loading(inner.code), name)
+        if (name, kept) in around.made_cells:
+            return around.key, around.span_at(kept)
         if name in around.code.co_cellvars:
-            return around.key
+            return around.key, ()
         if name not in around.code.co_freevars:
-            return None
-        around = around.parent
-    return None
+            break
+        inner, around = around, around.parent
+    return None, ()
 
 
-def shared(unit: Unit, event: Event) -> tuple[str, str | None, str] | None:
+def shared(unit: Unit, event: Event) -> tuple[str, Owner, str] | None:
     """The variable of more than one unit that the event is about: kind of reach, owner, name.
 
     A class body's own defs and dels of a name are never the module's; its uses may be.
     """
     in_module = unit.parent is None
     if event.where in {"cell", "free"}:
-        return "closure", owner_of(unit, event.name), event.name
+        return "closure", owner_of(unit, event), event.name
     if event.where == "global" or (event.where == "name" and (in_module or event.kind == "use")):
-        return "global", None, event.name
+        return "global", (None, ()), event.name
     return None
 
 
@@ -338,7 +540,7 @@ def visible_and_open(unit: Unit, event: Event) -> bool:
 def between_scopes(units: list[Unit]) -> set[tuple[str, Unit, Event, Unit, Event]]:
     groups = defaultdict(list)
     for unit in units:
-        for event in unit.events:
+        for event in unit.shown_events:
             group = shared(unit, event)
             if group and event.kind != "del" and visible_and_open(unit, event):
                 groups[group].append((unit, event))
@@ -381,17 +583,17 @@ def unbound_of(unit: Unit, event: Event, elsewhere: set[tuple[Unit, Event]]) -> 
 
 def facts_of(source: Source) -> Rows:
     """Return the oracle's rows of a file."""
-    return rows_of_units(units_of(compiled(source)))
+    return rows_of_units(units_of(compiled(source), ast.parse(source.text)))
 
 
 def rows_of_units(units: list[Unit]) -> Rows:
     reaches = {
-        ("local", (unit.key, d.offset, d.name), (unit.key, use.offset, use.name))
+        ("local", (unit.key, *d.place), (unit.key, *use.place))
         for unit in units
         for d, use in unit.flow.reaches
     }
     reaches |= {
-        (kind, (unit.key, d.offset, d.name), (other.key, use.offset, use.name))
+        (kind, (unit.key, *d.place), (other.key, *use.place))
         for kind, unit, d, other, use in between_scopes(units)
     }
     elsewhere = deleted_elsewhere(units)
@@ -399,7 +601,9 @@ def rows_of_units(units: list[Unit]) -> Rows:
         "blocks": {(unit.key, *block) for unit in units for block in unit.blocks},
         "edges": {(unit.key, *edge) for unit in units for edge in unit.edges},
         "events": {
-            (unit.key, *event, unbound_of(unit, event, elsewhere)) for unit in units for event in unit.events
+            (unit.key, *event.row, unbound_of(unit, event, elsewhere))
+            for unit in units
+            for event in unit.shown_events
         },
         "reaches": reaches,
     }

@@ -113,7 +113,13 @@ class Writer:
     def test(self, scope: Scope) -> str:
         v = self.one_of(*scope.names)
         return self.one_of(
-            "ask()", f"ask() and {v}", f"not ask() or use({v})", f"{v} is None", f"0 < use({v}) < 2"
+            "ask()",
+            f"ask() and {v}",
+            f"not ask() or use({v})",
+            f"{v} is None",
+            f"{v} is not None",
+            f"not (ask() or not {v})",
+            f"0 < use({v}) < 2",
         )
 
     def if_(self, scope: Scope, depth: int) -> str:

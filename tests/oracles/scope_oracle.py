@@ -105,10 +105,10 @@ class Compiled:
         self.units: dict[str, list[Any]] = cells["code_objects"]
         self.at: defaultdict[tuple[int, int], set[Touch]] = defaultdict(set)
         self.ways: defaultdict[tuple[int, str], set[str]] = defaultdict(set)
-        self.spans: dict[tuple[int, int], int] = {}
+        self.spans: dict[tuple[int, int, bool], int] = {}
         self.numbers = {key: number for number, key in enumerate(self.units["code_unit_key"])}
         for unit, steps in enumerate(self.units["instructions"]):
-            span = self.units["bstart"][unit], self.units["bend"][unit]
+            span = self.span(unit)
             # A class and the module may have one span; a decorated class never has that of what is in it.
             self.spans.setdefault(span, unit)
             columns = (steps[name] for name in ("opname", "argval", "bstart", "bend"))
@@ -117,6 +117,11 @@ class Compiled:
                 if family:
                     self.at[start, end].add(Touch(name, family, unit))
                     self.ways[unit, name].add(family)
+
+    def span(self, unit: int) -> tuple[int, int, bool]:
+        """Span of a code object, and whether it is that of type parameters: what has them has the same."""
+        units = self.units
+        return units["bstart"][unit], units["bend"][unit], units["name"][unit].startswith("<generic ")
 
     def owner(self, touch: Touch) -> int | None:
         """The code object that binds a local variable or cell."""
@@ -209,7 +214,7 @@ def _compare(
             f"{place}: {text}" for text in _misplaced(found, file, compiled, use, touches)
         )
         return
-    unit = _unit(file, compiled, use.scope.ast_id)
+    unit = _unit(file, compiled, use.scope)
     ways = set() if unit is None else compiled.ways.get((unit, name), set())
     if node is not None and _is_annotation(file.tree, node):
         found.counts["in annotations that are not evaluated"] += 1
@@ -235,7 +240,7 @@ def _misplaced(
             found.counts["homes not known"] += 1
             continue
         if touch.family in {"fast", "deref"}:
-            homes = {"own": node}
+            homes = {"own": _inlined(file, use.scope, touch.name, node)}
         elif touch.family == "name":
             homes["own"] = node
         keys = [file.scopes[home].key for home in homes.values()]
@@ -248,14 +253,25 @@ def _node(file: Bound, compiled: Compiled, unit: int) -> int | None:
     """The node whose code object this is."""
     if unit == 0:
         return 0
-    span = compiled.units["bstart"][unit], compiled.units["bend"][unit]
+    start, end, is_generic = span = compiled.span(unit)
     if None in span or compiled.spans[span] != unit:
         return None
-    return file.makers.get(span)
+    node = file.makers.get((start, end))
+    return ~node if node is not None and is_generic else node
 
 
-def _unit(file: Bound, compiled: Compiled, node: int) -> int | None:
-    span = file.tree.bstart[node], file.tree.bend[node]
+def _inlined(file: Bound, scope: Scope | None, name: str, node: int) -> int:
+    """The comprehension in a unit that has the variable, which is inlined, or the node of the unit itself."""
+    while scope is not None and scope is not file.scopes[node]:
+        if scope.kind == "comprehension" and scope.state == "synthetic" and name in scope.bound:
+            return scope.ast_id
+        scope = scope.parent
+    return node
+
+
+def _unit(file: Bound, compiled: Compiled, scope: Scope) -> int | None:
+    node = scope.ast_id
+    span = file.tree.bstart[node], file.tree.bend[node], scope.kind == "type_parameters"
     return 0 if node == 0 else compiled.spans.get(span)  # type: ignore[arg-type]  # Null spans are not there.
 
 

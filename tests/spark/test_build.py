@@ -9,6 +9,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from msgspec import json
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
+from codeanatomy import catalog
 from codeanatomy.catalog.settings import ObserveOptions
-from codeanatomy.config import load_settings
+from codeanatomy.config import RuntimeProfile, load_settings
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import extract_tables
-from codeanatomy.pipeline.executors.spark_executor import SMALL
-from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE
+from codeanatomy.lake.engine_facts import engine_facts, engine_text
+from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE, SMALL
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
@@ -34,6 +36,7 @@ from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import source_digest, states_digest, stored_file_states
 from codeanatomy.tracing import open_trace
 from support import corpus
+from support.sessions import SharedSession
 from support.spark_builds import built, rows, timeless
 
 TABLES = extract_tables(EXTRACTORS)
@@ -92,6 +95,13 @@ def test_what_was_read_is_what_was_planned(hostile: Path, hostile_lake: Path) ->
     assert [row["source_digest"] for row in rows(hostile_lake, "run_manifest")] == [digest]
 
 
+def test_the_engine_is_recorded(hostile_lake: Path) -> None:
+    (row,) = rows(hostile_lake, "run_manifest")
+    names = ("engine", "master", "session_kind", "spark_version", "delta_version")
+    expected = ("spark", "local[*]", "own", version("pyspark"), version("delta-spark"))
+    assert tuple(row[name] for name in names) == expected
+
+
 def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -99,19 +109,19 @@ def test_a_source_that_changes_while_it_is_read_is_recorded_as_it_was_read(
     source.mkdir()
     (source / "a.py").write_text("x = 1\n")
 
-    def session() -> SparkSession:
-        # Planned with, and not read yet.
-        (source / "a.py").write_text("x = 2  # edited\n")
-        return spark
+    class EditingSession(SharedSession):
+        def start(self) -> None:
+            # Planned with, and not read yet.
+            (source / "a.py").write_text("x = 2  # edited\n")
+            super().start()
 
     order = BuildRequest(
         str(lake),
         load_settings((), env={}, start=None),
         (Repository("r", source),),
         until="extract",
-        engine="spark",
     )
-    build(order, Progress(io.StringIO()), session)
+    build(order, Progress(io.StringIO()), EditingSession(spark))
     assert [row["text"] for row in rows(lake, "repo_file_blobs_v1")] == ["x = 2  # edited\n"]
     assert plan(order, Progress(io.StringIO())).nothing_to_do
     (source / "a.py").write_text("x = 1\n")
@@ -263,6 +273,7 @@ def test_a_build_is_a_trace_of_steps_and_commits(
         "run_id": report.run_id,
         "lake": "",
         "repositories": 1,
+        "engine": engine_text(engine_facts(RuntimeProfile())),
     }
     assert spans["step extract"]["parent_id"] == spans["run"]["span_id"]
     commit = spans["commit ast_files_v1"]
@@ -317,5 +328,6 @@ def test_nothing_of_a_table_passes_through_the_driver(
     monkeypatch.setattr(DataFrame, "toArrow", as_arrow)
     settings = ("extract.partitions=2",)
     built(spark, tmp_path / "lake", {"r": source}, until=None, settings=settings)
-    assert {COUNTS, DATA_FILE} < names <= set(SMALL)
+    # Pieces, and the tables of the data files that the last job has written.
+    assert {COUNTS, DATA_FILE} < names <= {*SMALL, *(table.name for table in catalog.TABLES)}
     assert max(taken, default=0) <= 2 * len(TABLES)

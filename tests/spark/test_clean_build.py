@@ -22,6 +22,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.clean_build import build_clean, build_requests
 from codeanatomy.spark import session as sessions
 from support.commands import RunCommand, command_runner
+from support.sessions import SharedSession
 from support.spark_builds import built
 from support.two_repositories import apart_lake, built_lake, copied_lake, put
 
@@ -64,7 +65,7 @@ def refreshed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.system
 def test_a_lake_is_what_a_clean_build_gives(spark: SparkSession, refreshed: Path, tmp_path: Path) -> None:
     here = Snapshot.open(str(refreshed))
-    clean = build_clean(here, SETTINGS, str(tmp_path / "clean"), quiet(), lambda: spark)
+    clean = build_clean(here, SETTINGS, str(tmp_path / "clean"), quiet(), SharedSession(spark))
     assert {name: row.plan_fingerprints for name, row in clean.repositories.items()} == {
         name: row.plan_fingerprints for name, row in here.repositories.items()
     }
@@ -107,9 +108,11 @@ def run(
     spark: SparkSession, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> RunCommand:
     """Commands in this process, with the session of the tests."""
-    monkeypatch.setattr(sessions, "open_session", lambda _: spark)
-    monkeypatch.setattr(sessions, "close_session", lambda _: None)
-    return command_runner(capfd, monkeypatch, tmp_path)
+    monkeypatch.setattr(sessions, "open_session", lambda *_: spark)
+    monkeypatch.setattr(sessions, "leave_session", lambda _: None)
+    runner = command_runner(capfd, monkeypatch, tmp_path)
+    monkeypatch.setenv("CODEANATOMY_RUNTIME__ENGINE", "spark")
+    return runner
 
 
 @pytest.mark.system

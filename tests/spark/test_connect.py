@@ -43,7 +43,6 @@ from support.aged_lake import copied
 from support.caller_table import UNDO
 from support.connect import remote_session, running_server
 from support.maintenance_runs import SETTINGS, run_maintenance
-from support.spark_builds import built
 from support.three_runs import ThreeRuns, three_runs
 
 PAGE = Path(__file__).parents[2] / "docs/ask.md"
@@ -299,15 +298,10 @@ def refusal() -> Iterator[None]:
     assert "Lake.open(uri, spark=session)" in caught.value.hint
 
 
-def test_a_build_needs_a_classic_session(remote: SparkSession, lake: SparkLake, tmp_path: Path) -> None:
+def test_sparks_own_writer_needs_a_classic_session(remote: SparkSession, lake: SparkLake) -> None:
+    """Builds do without it: `test_connect_build.py`."""
     with refusal():
         Store(remote, lake.snapshot.root)
-    source = tmp_path / "app"
-    source.mkdir()
-    (source / "m.py").write_text("def f(): pass\n")
-    with refusal():
-        built(remote, tmp_path / "lake", {"app": source})
-    assert not (tmp_path / "lake" / "extract").exists()
     with pytest.raises(UsageError, match="ibis needs a classic Spark session"):
         lake.ibis()
 

@@ -30,6 +30,7 @@ from support import light_builds, two_repositories
 from support.delta_log import delta_log
 from support.log_files import replay_vectors
 from support.owner_tables import NODES, Lake, changed, featured, filled, nodes_of, owner
+from support.sessions import SharedSession
 
 FEATURES: list[tuple[FeatureName, ...]] = [
     (),
@@ -119,18 +120,16 @@ def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     assert rows.count() == lake.history[-1].total() - 10
 
 
-@pytest.mark.parametrize(
-    "setting", ["delta.readers=all", pytest.param("delta.readers=modern", marks=pytest.mark.system)]
-)
+@pytest.mark.parametrize("setting", ["delta.readers=all", "delta.readers=modern"])
 def test_refreshes_by_spark(spark: SparkSession, tmp_path: Path, setting: str) -> None:
     """A build and a refresh by Spark: the rows of a clean lake, and the protocol of the first version."""
     sources = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}
     lake = tmp_path / "lake"
     request = light_builds.order(lake, sources, setting, engine="spark")
-    build(request, Progress(io.StringIO()), lambda: spark)
+    build(request, Progress(io.StringIO()), SharedSession(spark))
     edited = min(sources["a"].rglob("*.py"))
     edited.write_bytes(edited.read_bytes() + b"\nmore = 1\n")
-    report = build(request, Progress(io.StringIO()), lambda: spark)
+    report = build(request, Progress(io.StringIO()), SharedSession(spark))
     assert report.steps["graph"]["a"] == "refresh"
     light_builds.clean_lake(tmp_path / "clean", sources)
     found = compare_lakes(str(lake), str(tmp_path / "clean"))

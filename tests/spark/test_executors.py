@@ -26,7 +26,6 @@ from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
-from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 from support import two_repositories
@@ -34,14 +33,13 @@ from support.edits import Tree, repository, script, write_tree
 from support.folders import write_sources
 from support.light_builds import clean_lake, order, refreshed
 from support.marks import quick
+from support.sessions import SharedSession
 from support.spark_builds import rows
 
 STEPS = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # The larger repository is not the first by name.
 TREE = repository(seed=5)
 INDEX = "index.scip"
-# Tables of each step, of files and of whole repositories, written by tasks and in an order of their own.
-ONLY_BY_SPARK = ("ast_files_v1", "extract_error_artifacts", "diagnostics_norm_v1", RELATIONS, "cpg_edges")
 
 
 def by_spark(
@@ -49,7 +47,7 @@ def by_spark(
 ) -> BuildReport:
     """Build on Spark, with the settings of `support.light_builds`."""
     request = order(Path("lake"), sources, *settings, **{"engine": "spark", **options})
-    report = build(structs.replace(request, lake=str(lake)), Progress(io.StringIO()), lambda: spark)
+    report = build(structs.replace(request, lake=str(lake)), Progress(io.StringIO()), SharedSession(spark))
     assert report.status == "succeeded"
     return report
 
@@ -214,47 +212,6 @@ def edited_tree() -> Tree:
     for edit in script(5, 11):
         tree = edit.apply(tree)
     return tree
-
-
-@pytest.mark.system
-def test_a_lake_that_only_spark_can_write(
-    spark: SparkSession, sources: dict[str, Path], local: Path, tmp_path: Path
-) -> None:
-    """Rows of a lake at a URI pass through Spark; after an edit it is built as a whole."""
-    lake, copies = tmp_path / "lake", {name: tmp_path / name for name in sources}
-    for name, source in sources.items():
-        shutil.copytree(source, copies[name])
-    by_spark(spark, lake.as_uri(), copies)
-    assert_equal_rows(lake, local)
-    write_tree(copies["app"], edited_tree())
-    report = by_spark(spark, lake.as_uri(), copies)
-    assert {step: each["app"] for step, each in report.steps.items()} == dict.fromkeys(STEPS, "run")
-    clean_lake(tmp_path / "clean", copies)
-    assert_equal_rows(lake, tmp_path / "clean")
-
-
-@pytest.mark.system
-def test_tables_that_only_spark_can_write(
-    spark: SparkSession, sources: dict[str, Path], local: Path, tmp_path: Path
-) -> None:
-    """Of a local lake some tables are written by Spark; after an edit it is built as a whole."""
-    lake, copies = tmp_path / "lake", {name: tmp_path / name for name in sources}
-    for name, source in sources.items():
-        shutil.copytree(source, copies[name])
-    settings = tuple(only_by_spark(name) for name in ONLY_BY_SPARK)
-    by_spark(spark, lake, copies, *settings)
-    assert_equal_rows(lake, local)
-    write_tree(copies["app"], edited_tree())
-    report = by_spark(spark, lake, copies, *settings)
-    assert {step: each["app"] for step, each in report.steps.items()} == dict.fromkeys(STEPS, "run")
-    clean_lake(tmp_path / "clean", copies)
-    assert_equal_rows(lake, tmp_path / "clean")
-
-
-def only_by_spark(name: str) -> str:
-    """Return a setting of a table that only Spark can write, and others can read."""
-    features = ",".join((*catalog.table(name).write.enable_features, "row_tracking"))
-    return f"tables.{name}.write.enable_features={features}"
 
 
 @pytest.mark.system

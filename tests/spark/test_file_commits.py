@@ -20,7 +20,7 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES, NewFiles
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.store import Store
@@ -277,8 +277,6 @@ def test_where_new_files_are_written(store: Store) -> None:
     assert new_files(remote, NODES.name).location.startswith(str(cache_folder()))
     uploaded = new_files(remote, NODES.name, published=True)
     assert uploaded == NewFiles(remote.location(NODES.name), StorePolicy())
-    tracked = structs.replace(NODES, write=structs.replace(NODES.write, enable_features=("row_tracking",)))
-    assert new_files(LakeTables("lake", (tracked,)), NODES.name) == NO_FILES
 
 
 def node(repo_id: str, kind: str, number: int, /, **changed: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import build, plan
 from support import light_builds
 from support.light_builds import SameProcess, clean_lake, order, refreshed
+from support.sessions import SharedSession
 
 WHY = f"its ids are of version {ID_VERSION - 1}, this release makes version {ID_VERSION}: all steps run"
 
@@ -77,8 +78,8 @@ def test_all_ids_are_made_again(older: Path, tmp_path: Path, spark: SparkSession
     lake = folder / "lake"
     before = ids_in(lake)
     with pytest.raises(ContractError, match="the ids of two are of version 1"):
-        build(order(lake, {"one": folder / "one"}), Progress(io.StringIO()), lambda: spark)
-    report = build(order(lake, sources(folder)), Progress(io.StringIO()), lambda: spark)
+        build(order(lake, {"one": folder / "one"}), Progress(io.StringIO()), SharedSession(spark))
+    report = build(order(lake, sources(folder)), Progress(io.StringIO()), SharedSession(spark))
     assert {each for done in report.steps.values() for each in done.values()} == {"run"}
     after = ids_in(lake)
     for repo_id, ids in before.items():

@@ -22,6 +22,7 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build, plan
 from codeanatomy.run.report import BuildReport
 from support import light_builds, two_repositories
+from support.sessions import SharedSession
 
 STAGES = ("extract", "normalize", "relate", "graph")
 
@@ -41,7 +42,7 @@ def copied(base: Path, folder: Path) -> tuple[Path, dict[str, Path]]:
 
 def by_spark(spark: SparkSession, lake: Path, sources: dict[str, Path], *, full: bool = False) -> BuildReport:
     request = light_builds.order(lake, sources, full=full, engine="spark")
-    return build(request, Progress(io.StringIO()), lambda: spark)
+    return build(request, Progress(io.StringIO()), SharedSession(spark))
 
 
 def assert_clean(lake: Path, folder: Path, sources: dict[str, Path]) -> None:

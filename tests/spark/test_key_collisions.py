@@ -20,6 +20,7 @@ from codeanatomy.pipeline.pieces import Pieces
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
 from support.light_builds import clean_lake, order
+from support.sessions import SharedSession
 
 # By path: definitions of `new` that get the key of another definition.
 SAME = {
@@ -66,7 +67,7 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     request = order(lake, {"new": tmp_path / "new"}, engine="spark")
     monkeypatch.setattr(SparkExecutor, "map_groups", with_equal_keys)
     with pytest.raises(KeyCollision) as raised:
-        build(request, Progress(io.StringIO()), lambda: spark)
+        build(request, Progress(io.StringIO()), SharedSession(spark))
     monkeypatch.undo()
     message = raised.value.message
     assert message.startswith("step graph failed: key ")

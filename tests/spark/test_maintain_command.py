@@ -27,8 +27,8 @@ def test_a_feature_is_switched_on_and_published(
     run: RunCommand, lake: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Commands open and close sessions of their own.
-    monkeypatch.setattr("codeanatomy.spark.session.open_session", lambda _: spark)
-    monkeypatch.setattr("codeanatomy.spark.session.close_session", lambda _: None)
+    monkeypatch.setattr("codeanatomy.spark.session.open_session", lambda *_: spark)
+    monkeypatch.setattr("codeanatomy.spark.session.leave_session", lambda _: None)
     code, out, err = run("features", "span_errors_v1", "--lake", str(lake), "--enable", "deletion_vectors")
     assert code == 0, err
     assert "deletionVectors" in out

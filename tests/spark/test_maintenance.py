@@ -22,8 +22,9 @@ from codeanatomy.maintain.maintenance_run import MaintenanceRun
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from support.aged_lake import RUNS, copied, source
-from support.light_builds import clean_lake, no_session, refreshed
+from support.light_builds import clean_lake, refreshed
 from support.maintenance_runs import counted, run_maintenance
+from support.sessions import no_session
 
 # Every table costs some jobs.
 SOME = ("file_line_index_v1", "cpg_nodes", "run_manifest")

@@ -19,7 +19,7 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.spark_rows import replace_by_owner
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.executors import spark_files
+from codeanatomy.pipeline.executors import spark_executor, spark_tables
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from support.many_repositories import DATA_TABLES, changed_files, write_repositories
@@ -41,7 +41,8 @@ def reader(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lig
     """Read a lake whose tables were written with a task per data file, as those of a large build are."""
     folder = tmp_path_factory.mktemp("many")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(spark_files, "FEW_BYTES", 0)
+        patched.setattr(spark_tables, "FEW_BYTES", 0)
+        patched.setattr(spark_executor, "KEY_STEP", 1)
         built(
             spark,
             folder / "lake",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from threading import Thread
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
@@ -13,17 +13,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
-from pyspark.util import inheritable_thread_target
 
 from codeanatomy.spark.metrics import (
-    DESCRIPTION,
-    POOL,
     JobMetrics,
     OperatorMetric,
     job_metrics,
     metric_name,
     operator_metrics,
-    tag_jobs,
 )
 from codeanatomy.spark.plans import plan_texts
 from codeanatomy.spark.session import clone_session
@@ -32,6 +28,13 @@ from codeanatomy.spark.session import clone_session
 def doubled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from (batch, batch)
+
+
+@contextmanager
+def tag_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
+    spark.addTag(tag)
+    yield
+    spark.removeTag(tag)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +88,12 @@ def test_a_plan_that_has_run_has_no_wrappers_and_no_initial_plan(cached: DataFra
 
 
 def test_only_jobs_with_the_tag_are_counted(spark: SparkSession, cached: DataFrame) -> None:
-    numbers = spark.sparkContext.parallelize(range(6), 3)
+    numbers = spark.range(0, 6, 1, 3)
     with tag_jobs(spark, "run/one"):
-        assert numbers.count() == 6
+        assert numbers.toArrow().num_rows == 6
         with tag_jobs(spark, "run/two"):
-            assert numbers.count() == 6
-    assert numbers.count() == 6
+            assert numbers.toArrow().num_rows == 6
+    assert numbers.toArrow().num_rows == 6
     assert job_metrics(spark, "run/two").tasks == 3
     # A tag inside of another has both.
     assert (job_metrics(spark, "run/one").jobs, job_metrics(spark, "run/one").tasks) == (2, 6)
@@ -99,43 +102,14 @@ def test_only_jobs_with_the_tag_are_counted(spark: SparkSession, cached: DataFra
     assert job_metrics(spark, "run/cached").tasks > 5
 
 
-def test_the_properties_of_a_thread_are_as_before(spark: SparkSession) -> None:
-    context = spark.sparkContext
-
-    def properties() -> list[str | None]:
-        return [context.getLocalProperty(name) for name in (DESCRIPTION, POOL)]
-
-    before = properties()
-    with tag_jobs(spark, "run/a"):
-        assert properties() == ["run/a", "run/a"]
-        with pytest.raises(ValueError, match="stop"), tag_jobs(spark, "run/b"):
-            raise ValueError("stop")
-        assert properties() == ["run/a", "run/a"]
-        assert "run/a" in context.getJobTags()
-    assert properties() == before
-    assert not {"run/a", "run/b"} & set(context.getJobTags())
-
-
-def test_threads_take_the_tag_over_if_they_are_told_to(spark: SparkSession) -> None:
-    def work() -> None:
-        spark.sparkContext.parallelize(range(2), 2).count()
-
-    with tag_jobs(spark, "run/threads"):
-        for target in (work, inheritable_thread_target(spark)(work)):
-            thread = Thread(target=target)
-            thread.start()
-            thread.join()
-    assert job_metrics(spark, "run/threads").jobs == 1
-
-
 def test_a_task_that_takes_long_is_skew(spark: SparkSession) -> None:
-    def wait(numbers: Iterator[int]) -> Iterator[int]:
-        for number in numbers:
-            time.sleep(1.0 if number == 0 else 0.05)
-            yield number
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(1.0 if batch.column(0)[0].as_py() == 0 else 0.05)
+            yield batch
 
     with tag_jobs(spark, "run/skew"):
-        spark.sparkContext.parallelize(range(4), 4).mapPartitions(wait).count()
+        spark.range(0, 4, 1, 4).mapInArrow(wait, "id bigint").toArrow()
     skew = job_metrics(spark, "run/skew").skew
     assert skew is not None
     assert skew > 1.5
@@ -151,7 +125,7 @@ def test_what_does_not_fit_is_counted(spark: SparkSession) -> None:
     )
     window = Window.partitionBy(F.col("id") % 2).orderBy("id").rowsBetween(-1, 1)
     frame = tight.range(0, 500, 1, 1).select(F.sum("id").over(window).alias("sum"))
-    with tag_jobs(spark, "run/spill"):
+    with tag_jobs(tight, "run/spill"):
         frame.agg(F.sum("sum")).collect()
     assert job_metrics(spark, "run/spill").spilled_bytes > 0
 

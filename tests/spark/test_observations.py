@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
-from codeanatomy.catalog.views import OBSERVE_VIEWS
+from codeanatomy.catalog.views import RECORD_VIEWS
 from codeanatomy.query.lake import Lake
 from support.folders import write_sources
 from support.observation_checks import FIRST, check_mutations, check_snapshots, recorded
@@ -33,7 +33,7 @@ def test_a_build_by_spark_is_recorded_and_asked_by_spark(spark: SparkSession, tm
         names = catalog.table(row["table_name"]).column_names
         assert row["projection"] == {} or tuple(row["projection"]) == names
     light, lane = Lake.open(str(lake)), Lake.open(str(lake), spark=spark)
-    for view in OBSERVE_VIEWS:
+    for view in RECORD_VIEWS:
         text = f"SELECT count(*) AS n FROM {view.name}"
         assert lane.sql(text).collect()[0]["n"] == light.sql(text).rows[0]["n"]
     lane.close()

@@ -1,149 +1,62 @@
-"""Plans as texts: what is taken away, and goldens of the main steps over tables without rows.
+"""The plans of the frames that a build runs, as it has recorded them.
 
-A golden is the optimized plan, and the physical one with the expressions left out. A cross join, a filter
-that is no longer pushed down, a column that is read for nothing or a Python function per row changes it.
-After a change that is meant, `pytest tests/spark/test_plans.py --regenerate` writes them anew, and the diff
-is reviewed.
+Goldens in `tests/cases/plans`: `pytest tests/spark/test_plans.py --regenerate`, then review the diff.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TypeAlias, cast
-from uuid import uuid4
 
-import pyarrow.parquet as pq
 import pytest
-from deltalake import Schema as DeltaSchema
-from deltalake.transaction import AddAction, create_table_with_add_actions
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql import SparkSession
 
-from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
-from codeanatomy.catalog.settings import ExtractOptions
-from codeanatomy.catalog.spec import Table
-from codeanatomy.config import load_settings
-from codeanatomy.delta.store import Store
-from codeanatomy.file_view import Reads, union_reads
-from codeanatomy.graph.reads import reads as graph_reads
-from codeanatomy.normalize.rules import READS as NORMALIZE_READS
-from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executors.executor import GroupBy, GroupWork, StoredRows
-from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
-from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.second_pass import SecondPass
-from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.pipeline.solve import Solve
-from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
-from codeanatomy.relate.compile.file_program import WITNESS_READS
-from codeanatomy.relate.repository import PROGRAMS
-from codeanatomy.spark.plans import PlanTexts, normalise_plan, plan_texts
-from codeanatomy.spark.session import clone_session
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.spark.plans import PlanTexts, normalise_plan
+from support import two_repositories
 from support.folders import CASES
+from support.plan_goldens import outline
+from support.spark_builds import built
 
 PLANS = CASES / "plans"
-Texts: TypeAlias = Callable[[str], PlanTexts]
-# By table: columns, and by nested column its fields.
-Columns: TypeAlias = dict[str, Any]
-
-
-class PlannedExecutor(SparkExecutor):
-    """Plan the passes and compute nothing."""
-
-    def _computed(self, step: str, work: object, frame: DataFrame, progress: object, total: int) -> SparkHeld:
-        return SparkHeld(frame)
-
-
-def planned(executor: SparkExecutor, step: str, reads: Reads, by: GroupBy, work: GroupWork) -> DataFrame:
-    """The frame of a pass over files of two repositories whose rows are stored."""
-    wanted = [
-        StoredRows(name, repo_id, None, columns, name)
-        for repo_id in ("one", "two")
-        for name, columns in reads.items()
-    ]
-    return executor.map_groups(step, [executor.stored(wanted)], {*reads}, by, work).frame
-
-
-SINK = Sink()
-FIRST = union_reads(NORMALIZE_READS, COMPILE_READS)
-SOLVED: Reads = {**WITNESS_READS, PROGRAMS: dict.fromkeys(("program", "rows_digest"), ())}
-FRAMES: Mapping[str, Callable[[SparkExecutor], DataFrame]] = {
-    "normalize": lambda executor: planned(
-        executor,
-        "normalize",
-        FIRST,
-        "chunk",
-        StoredFirstPass(FirstPass(ExtractOptions(), frozenset(), frozenset(), {}, {}, SINK)),
-    ),
-    "relate": lambda executor: planned(executor, "relate", SOLVED, "repo_id", Solve({}, SINK, 1)),
-    "graph": lambda executor: planned(
-        executor,
-        "graph",
-        graph_reads("default"),
-        "chunk",
-        SecondPass(frozenset(), frozenset(), "default", SINK),
-    ),
+# The frames of a first build, in their order, and the functions of ours that they run.
+FRAMES = {
+    "files": ["run"],
+    "solve": ["run"],
+    "graph rows": ["run"],
+    "shared rows": ["run"],
+    "tables": ["write", "split"],
 }
-# Python that runs by the batch; nothing else of Python may be in a plan.
-PYTHON = {"pack", "run"}
+COLUMNS = ("frame_no", "frame_name", "logical_plan", "optimized_plan", "physical_plan", "step_name")
 
 
-def executor_of(spark: SparkSession, root: Path) -> SparkExecutor:
-    """An executor over tables of the catalogue without rows."""
-    settings = {
-        # As of tables that are too large for it.
-        "spark.sql.autoBroadcastJoinThreshold": "-1",
-        # Filters in full.
-        "spark.sql.maxMetadataStringLength": "100000",
-    }
-    store = Store(clone_session(spark, settings), str(root))
-    names = {*FIRST, *SOLVED, *graph_reads("full")}
-    for name in names:
-        create_table(Path(store.location(name)), catalog.table(name))
-    run = SimpleNamespace(
-        spark=store.spark,
-        spark_store=store,
-        pins=dict.fromkeys(names, 0),
-        settings=load_settings((), env={}, start=None),
-        source_bytes=10**9,
-        repository_bytes={"one": 2, "two": 1},
-        chunk_count=lambda repo_id: 60,
-        plan=SimpleNamespace(step=lambda name: SimpleNamespace(busy=("one", "two"))),
-        files_of=lambda step: 2000,
-    )
-    return PlannedExecutor(cast("Run", run))
-
-
-def create_table(folder: Path, table: Table) -> None:
-    """A table of one file without rows; without a file there would be nothing to plan."""
-    folder.mkdir(parents=True)
-    schema = arrow_schema(table)
-    file = folder / f"part-{uuid4()}.parquet"
-    pq.write_table(schema.empty_table(), file)
-    added = AddAction(file.name, file.stat().st_size, {}, 0, True, '{"numRecords": 0}')
-    has_feed = "change_data_feed" in table.write.enable_features
-    create_table_with_add_actions(
-        str(folder),
-        DeltaSchema.from_arrow(schema),
-        [added],
-        configuration={"delta.enableChangeDataFeed": "true"} if has_feed else {},
-    )
+def frames_of(lake: Path, run_id: str) -> list[tuple[str, PlanTexts]]:
+    """The frames of a run by their names, in the order in which they were computed."""
+    recorded = light_table(str(lake), "plan_artifacts", (*COLUMNS, "event_no"), {"run_id": [run_id]})
+    rows = sorted(recorded.to_pylist(), key=lambda row: row["event_no"])
+    return [
+        (row["frame_name"], PlanTexts(row["logical_plan"], row["optimized_plan"], row["physical_plan"]))
+        for row in rows
+        if row["frame_name"] is not None
+    ]
 
 
 @pytest.fixture(scope="module")
-def executor(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkExecutor:
-    return executor_of(spark, tmp_path_factory.mktemp("plans"))
+def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("plans")
+    return {name: two_repositories.put(folder, name) for name in ("a", "b")}
 
 
 @pytest.fixture(scope="module")
-def texts(executor: SparkExecutor) -> Texts:
-    return cache(lambda step: plan_texts(FRAMES[step](executor)))
+def first(
+    spark: SparkSession, sources: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, PlanTexts]:
+    """The plans of a first build of two repositories."""
+    lake = tmp_path_factory.mktemp("lake") / "lake"
+    report = built(spark, lake, sources, until=None)
+    frames = frames_of(lake, report.run_id or "")
+    assert [name for name, _ in frames] == [*FRAMES]
+    return dict(frames)
 
 
 @pytest.mark.parametrize(
@@ -180,176 +93,61 @@ def test_numbers_that_mean_something_stay() -> None:
     assert normalise_plan(plan) == plan
 
 
-@pytest.mark.parametrize("step", FRAMES)
-def test_the_plan_is_as_reviewed(step: str, texts: Texts, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("name", FRAMES)
+def test_the_plan_is_as_reviewed(
+    name: str, first: dict[str, PlanTexts], request: pytest.FixtureRequest
+) -> None:
     """Each process that runs this has expression ids and plan ids of its own."""
-    path = PLANS / f"{step}.txt"
-    found = golden(texts(step))
+    path = PLANS / f"{name.replace(' ', '_')}.txt"
+    found = f"== optimized ==\n{first[name].optimized}\n\n== physical ==\n{outline(first[name].physical)}\n"
     if request.config.getoption("--regenerate"):
         path.write_text(found, encoding="utf-8")
-    assert path.exists(), "a new step: run this test with --regenerate and review what it writes"
+    assert path.exists(), "a new frame: run this test with --regenerate and review what it writes"
     assert found.split("\n") == path.read_text(encoding="utf-8").split("\n")
 
 
-def golden(found: PlanTexts) -> str:
-    digests = (f"{name} {digest(getattr(found, name))}" for name in ("logical", "physical"))
-    parts = {
-        "optimized": found.optimized,
-        "physical, without expressions": "\n".join(map(shown, found.physical.splitlines())),
-        "sha256 of the whole": "\n".join(digests),
-    }
-    return "".join(f"== {name} ==\n{text}\n\n" for name, text in parts.items()).rstrip("\n") + "\n"
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_is_one_exchange_of_pieces(name: str, first: dict[str, PlanTexts]) -> None:
+    """Rows of all tables meet at once; what was computed before is read from the cache."""
+    own = [line for line in first[name].physical.splitlines() if not line.startswith("      ")]
+    operators = [line.split()[0] for line in first[name].physical.splitlines()]
+    # A frame below another one was cached: its exchange is not run again.
+    above = (
+        operators[: operators.index("InMemoryTableScan")] if "InMemoryTableScan" in operators else operators
+    )
+    assert above.count("Exchange") + above.count("Coalesce") <= 1, own
+    assert not [each for each in operators if re.search(r"FileScan|Join|Codegen|Adaptive|Aggregate", each)]
 
 
-def shown(line: str) -> str:
-    """A line of a physical plan; what is computed is in the optimized one."""
-    operator = re.match(r" *\w+", line)
-    assert operator, line
-    told = ("Scan", "Exchange", "Join", "MapInArrow", "InMemoryTableScan", "Sort")
-    return line if operator[0].endswith(told) else operator[0]
+@pytest.mark.parametrize("name", FRAMES)
+def test_python_runs_by_the_batch(name: str, first: dict[str, PlanTexts]) -> None:
+    functions = re.findall(r"MapInArrow (\w+)\(", first[name].physical)
+    assert functions[: len(FRAMES[name])] == FRAMES[name]
+    assert not re.search(r"BatchEvalPython|ArrowEvalPython|MapInPandas|FlatMapGroups", first[name].physical)
 
 
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
-
-
-def test_the_folder_and_the_number_of_partitions_do_not_show(
-    spark: SparkSession, texts: Texts, tmp_path: Path
-) -> None:
-    elsewhere = executor_of(spark, tmp_path / "a lake with a longer name" / "v2")
-    elsewhere._run.files_of = lambda step: 3
-    assert plan_texts(FRAMES["normalize"](elsewhere)) == texts("normalize")
-
-
-def test_a_plan_is_written_out(texts: Texts) -> None:
-    for step in FRAMES:
-        plans = texts(step)
+def test_a_plan_is_written_out(first: dict[str, PlanTexts]) -> None:
+    for plans in first.values():
         assert "more fields" not in plans.logical + plans.optimized + plans.physical
         assert "..." not in plans.physical
 
 
-@pytest.mark.parametrize("step", FRAMES)
-def test_rows_meet_by_a_key(step: str, texts: Texts) -> None:
-    assert not re.findall(r"CartesianProduct|BroadcastNestedLoopJoin", texts(step).physical)
-    assert "Join Cross" not in texts(step).optimized
+def test_the_jobs_of_a_build_are_its_frames(
+    spark: SparkSession, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    """A first build has at most six jobs, and a refresh at most five."""
+    lake, source = tmp_path / "lake", two_repositories.put(tmp_path, "a")
+    before = jobs_of(spark)
+    report = built(spark, lake, {"a": source}, until=None)
+    assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 6
+    edited = next(path for path in sorted(source.rglob("*.py")) if path.stat().st_size)
+    edited.write_text(f"{edited.read_text()}\n\ndef added(value):\n    return value\n")
+    before = jobs_of(spark)
+    report = built(spark, lake, {"a": source}, until=None)
+    assert {each["a"] for each in report.steps.values()} == {"refresh"}
+    assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 5
 
 
-@pytest.mark.parametrize("step", FRAMES)
-def test_python_runs_by_the_batch_and_only_where_it_is_meant_to(step: str, texts: Texts) -> None:
-    physical = texts(step).physical
-    assert set(re.findall(r"MapInArrow (\w+)\(", physical)) == PYTHON
-    operators = {line.split()[0] for line in physical.splitlines()} - {"MapInArrow"}
-    assert not [name for name in operators if re.search(r"Python|Pandas|Arrow|Groups", name)]
-
-
-@pytest.mark.parametrize("step", FRAMES)
-def test_a_scan_reads_only_the_repositories_of_the_run(step: str, texts: Texts) -> None:
-    physical = texts(step).physical
-    scans = re.findall(r"FileScan (\w+) .*PartitionFilters: (.*), PushedFilters: (.*), ReadSchema", physical)
-    assert len(scans) == physical.count("FileScan")
-    assert {name for name, _, _ in scans} <= {table.name for table in catalog.TABLES}
-    lost = [name for name, *filters in scans if "repo_id" not in "".join(filters)]
-    assert lost == []
-
-
-def test_a_refresh_reads_only_its_files(executor: SparkExecutor) -> None:
-    """Rows of some files, those of no file, and nothing at all."""
-
-    def filters(**wanted: Any) -> list[str]:
-        rows = StoredRows("type_nodes_v1", "one", reads={"type_id": ()}, name="types", **wanted)
-        physical = plan_texts(executor.stored([rows]).frame).physical
-        return re.findall(r"PushedFilters: (.*), ReadSchema", physical)
-
-    (some,) = filters(owners=("file:a", "file:b"))
-    assert "In(file_id, [file:a,file:b])" in some
-    assert "repo_id" in some
-    (unowned,) = filters(owners=None, is_unowned=True)
-    assert "IsNull(file_id)" in unowned
-    assert filters(owners=()) == []
-
-
-def test_one_exchange_by_pass(texts: Texts) -> None:
-    """Pieces of all tables meet at once; no table is exchanged by itself."""
-    for step in FRAMES:
-        exchanges = [line.split()[0] for line in texts(step).physical.splitlines()]
-        assert exchanges.count("Exchange") == 1, step
-
-
-def read_columns(physical: str) -> dict[str, Columns]:
-    """What the scans of a plan read, by table; each is read once."""
-    scans = re.findall(r"FileScan (\w+) .*ReadSchema: (.*)", physical)
-    assert len({name for name, _ in scans}) == len(scans)
-    return {name: fields(DataType.fromDDL(schema)) for name, schema in scans}
-
-
-def fields(kind: DataType) -> Columns:
-    kind = kind.elementType if isinstance(kind, ArrayType) else kind
-    return {each.name: fields(each.dataType) for each in kind} if isinstance(kind, StructType) else {}
-
-
-def by_column(read: Mapping[str, Columns]) -> dict[str, dict[str, set[str]]]:
-    """Names of columns and of their fields."""
-    return {table: {name: set(within) for name, within in columns.items()} for table, columns in read.items()}
-
-
-def plain(*names: str) -> dict[str, set[str]]:
-    return {name: set() for name in names}
-
-
-def lists(declared: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Lists and their fields as a step declares what it reads."""
-    return {name: set(within) for name, within in declared.items()}
-
-
-def wanted_columns(reads: Reads) -> dict[str, dict[str, set[str]]]:
-    """What the scans of a pass read, as it is declared."""
-    wanted = {}
-    for name, declared in reads.items():
-        table = catalog.table(name)
-        keys = plain(
-            *({"repo_id", "path", "index_id", "row_kind", table.owner or ""} & {*table.column_names})
-        )
-        wanted[name] = keys | lists(declared)
-    return wanted
-
-
-@pytest.mark.parametrize(
-    ("step", "reads"), [("normalize", FIRST), ("relate", SOLVED), ("graph", graph_reads("default"))]
-)
-def test_a_pass_reads_what_it_declares(step: str, reads: Reads, texts: Texts) -> None:
-    found = by_column(read_columns(texts(step).physical))
-    expected = wanted_columns(reads)
-    for name, columns in expected.items():
-        # Columns of structs are read as a whole.
-        whole = {each for each, within in reads[name].items() if not within}
-        assert {each: within for each, within in found[name].items() if each not in whole} == {
-            each: within for each, within in columns.items() if each not in whole
-        }, name
-        assert set(found[name]) == set(columns), name
-    assert set(found) == set(expected)
-
-
-def test_only_the_full_profile_reads_instructions(executor: SparkExecutor) -> None:
-    name = "bytecode_files_v1"
-    for profile, is_read in (("default", False), ("full", True)):
-        reads = {name: graph_reads(profile)[name]}
-        work = SecondPass(frozenset(), frozenset(), profile, SINK)
-        physical = plan_texts(planned(executor, "graph", reads, "chunk", work)).physical
-        assert ("instructions" in by_column(read_columns(physical))[name]["code_objects"]) == is_read
-
-
-@pytest.mark.xfail(
-    reason="Spark does not look into lambdas for the fields that they use", strict=True, raises=AssertionError
-)
-@pytest.mark.parametrize(
-    ("column", "unused"),
-    [
-        ("symtable_files_v1.blocks.symbols", "namespaces"),
-        ("bytecode_files_v1.code_objects.instructions", "stack_depth"),
-    ],
-)
-def test_fields_that_are_not_used_are_not_read(column: str, unused: str, texts: Texts) -> None:
-    found: Columns = read_columns(texts("normalize").physical)
-    for name in column.split("."):
-        found = found[name]
-    assert unused not in found
+def jobs_of(spark: SparkSession) -> int:
+    """The number of jobs that Spark has started."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())

@@ -17,7 +17,9 @@ from codeanatomy.lake.manifest import InputPin, RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.plan.run_plan import written_tables
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE, catalog_hash, fingerprint
+from codeanatomy.run import record
 from codeanatomy.run.report import BuildReport
+from codeanatomy.spark.task_counter import TaskCounter
 from support.published_rows import counted
 from support.spark_builds import built
 from support.two_repositories import built_lake, copied_lake, put
@@ -46,10 +48,26 @@ def second(
     return lake, built(spark, lake, {"a": put(folder, "a", 1)}, until=None, profile="full")
 
 
+def recorded(lake: Path, name: str, run_id: str) -> list[dict[str, Any]]:
+    """The rows of a run in an observe table."""
+    found = light_table(str(lake), name, catalog.table(name).column_names, {"run_id": [run_id]})
+    rows: list[dict[str, Any]] = found.to_pylist(maps_as_pydicts="strict")
+    return rows
+
+
 def artifacts(lake: Path, run_id: str) -> dict[str, dict[str, Any]]:
-    columns = catalog.table("plan_artifacts").column_names
-    found = light_table(str(lake), "plan_artifacts", columns).to_pylist()
-    return {row["step_name"]: row for row in found if row["run_id"] == run_id}
+    """The totals of the steps."""
+    found = recorded(lake, "plan_artifacts", run_id)
+    return {row["step_name"]: row for row in found if row["frame_no"] is None}
+
+
+def frames(lake: Path, run_id: str) -> list[dict[str, Any]]:
+    """The frames of a run, in the order of their steps and numbers."""
+    found = recorded(lake, "plan_artifacts", run_id)
+    return sorted(
+        (row for row in found if row["frame_no"] is not None),
+        key=lambda row: (STEPS.index(row["step_name"]), row["frame_no"]),
+    )
 
 
 def test_a_row_pins_every_table(first: Path, rows: dict[str, RunManifest]) -> None:
@@ -127,20 +145,88 @@ def test_plans_and_their_cost(first: Path, rows: dict[str, RunManifest]) -> None
         assert row["rows"] > 0
         assert row["bytes"] > 0
         assert row["duration_ms"] > 0
+        # Plans are those of frames.
+        assert (row["frame_name"], row["physical_plan"], row["plan_hash"]) == (None, None, None)
         if step == NORMALIZE:
-            # Done where files are extracted: no plan and no jobs of its own.
-            assert (row["physical_plan"], row["jobs"]) == (None, 0)
+            # Done where files are extracted: no jobs of its own.
+            assert row["jobs"] == 0
             continue
-        for plan in ("logical_plan", "optimized_plan", "physical_plan"):
-            assert "MapInArrow" in row[plan]
-            assert str(first) not in row[plan]
         assert row["jobs"] > 0
         assert row["tasks"] >= row["jobs"]
-        assert {"MapInArrow"} & {each["operator"] for each in row["operator_metrics"]}
-    # Of a step with several frames, that over files.
-    assert "repo_id, chunk" in found[GRAPH]["physical_plan"]
     written = {name for row in found.values() for name in row["tables"]}
     assert written == set(written_tables(catalog.TABLES))
+
+
+def test_a_build_succeeds_without_the_figures_of_its_jobs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are internals of Spark: where these are others, the figures are unknown."""
+
+    def missing(*_: object) -> None:
+        raise AttributeError("'SparkContext' object has no attribute '_jsc'")
+
+    monkeypatch.setattr(record, "job_metrics", missing)
+    monkeypatch.setattr(TaskCounter, "_of_tracker", missing)
+    monkeypatch.setattr("codeanatomy.spark.task_counter.POLL_SECONDS", 0.0)
+    report = built(spark, tmp_path / "lake", {"a": put(tmp_path, "a", 1)})
+    assert report.status == "succeeded"
+    [row] = artifacts(tmp_path / "lake", str(report.run_id)).values()
+    assert [row[name] for name in ("jobs", "tasks", "spilled_bytes", "skew")] == [None] * 4
+    assert row["rows"] > 0
+
+
+def test_every_frame_has_its_plans(first: Path, rows: dict[str, RunManifest]) -> None:
+    found = frames(first, rows["a"].run_id)
+    names = [(row["step_name"], row["frame_name"]) for row in found]
+    assert set(names) >= {
+        (EXTRACT, "files"),
+        (RELATE, "solve"),
+        (GRAPH, "graph rows"),
+        (GRAPH, "shared rows"),
+    }
+    for step in STEPS:
+        numbers = [row["frame_no"] for row in found if row["step_name"] == step]
+        assert numbers == list(range(len(numbers)))
+    for row in found:
+        # The id in the manifest leads to the step and to its frames.
+        assert row["artifact_id"] == rows["a"].artifact_ids[row["step_name"]]
+        for plan in ("logical_plan", "optimized_plan", "physical_plan"):
+            assert row[plan], (row["frame_name"], plan)
+            assert str(first) not in row[plan]
+        assert row["plan_hash"] == fingerprint(row["physical_plan"])
+        assert row["operator_metrics"]
+        assert row["duration_ms"] >= 0
+        # Totals are those of steps, so that sums over all rows are right.
+        assert [row[name] for name in ("rows", "bytes", "jobs", "tasks")] == [None] * 4
+    [graph] = [row for row in found if row["frame_name"] == "graph rows"]
+    assert "repo_id, chunk" in graph["physical_plan"]
+    assert "MapInArrow" in {each["operator"] for each in graph["operator_metrics"]}
+
+
+def test_costs_by_step_extractor_rule_and_table(first: Path, rows: dict[str, RunManifest]) -> None:
+    found = recorded(first, "run_costs", rows["a"].run_id)
+    by_scope: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in found:
+        by_scope.setdefault(row["scope"], {})[row["name"]] = row
+    assert set(by_scope) == {"part", "step", "extractor", "rule", "table"}
+    assert set(by_scope["step"]) == set(STEPS)
+    assert set(by_scope["table"]) == set(written_tables(catalog.TABLES))
+    assert set(by_scope["extractor"]) >= {"ast_files_v1", "libcst_files_v1", "bytecode_files_v1"}
+    assert set(by_scope["rule"]) >= {
+        *("analyze_flow", "type_expressions", "compile_file", "solve_repository", "emit_relations"),
+        *("rows_of_files", "merge_shared_rows"),
+    }
+    steps = artifacts(first, rows["a"].run_id)
+    for name, row in by_scope["step"].items():
+        assert (row["rows"], row["bytes"]) == (steps[name]["rows"], steps[name]["bytes"])
+    for name, row in by_scope["table"].items():
+        assert row["bytes"] == table_facts(str(first), name, 0).size_bytes or row["rows"] is not None
+        assert row["seconds"] >= 0
+    read = sum(each.row_counts["ast_files_v1"] for each in rows.values())
+    assert by_scope["extractor"]["ast_files_v1"]["rows"] == read
+    # Costs travel with counts, and are none.
+    for each in rows.values():
+        assert set(each.row_counts) <= {table.name for table in catalog.TABLES}
 
 
 def test_a_run_of_one_step_carries_the_rest_forward(

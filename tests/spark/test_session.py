@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,15 +14,17 @@ from codeanatomy.delta.store import Store
 from codeanatomy.delta.store_policy import SET_BY_SPARK, StorePolicy
 from codeanatomy.errors import EnvironmentProblem, RemotePathRefused, StorageMismatch, UsageError
 from codeanatomy.spark import session as session_module
-from codeanatomy.spark.session import clone_session, open_session, require_delta, session_settings
+from codeanatomy.spark.session import clone_session, open_session, require_delta
+from codeanatomy.spark.settings import session_settings
 
 JARS = (Path("/jars/a.jar"), Path("/jars/b.jar"))
 
 
-def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(program: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A process of its own: this one has a session already."""
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    env = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False, env=env)
 
 
 def test_settings_of_a_local_profile() -> None:
@@ -32,10 +35,14 @@ def test_settings_of_a_local_profile() -> None:
     assert settings["spark.driver.defaultJavaOptions"].endswith("-Xshare:auto")
     assert "spark.jars" not in settings
     assert "spark.jars.packages" not in settings
+    # Whatever a defaults file of Spark has.
+    assert settings["spark.sql.caseSensitive"] == "false"
 
 
 def test_a_cluster_gets_the_jars_and_the_cores() -> None:
     settings = session_settings(RuntimeProfile(master="spark://h:7077", cores=8), JARS, ())
+    named = RuntimeProfile(spark={"spark.master": "spark://h:7077"}, cores=8)
+    assert session_settings(named, JARS, ()) == settings
     assert settings["spark.jars"] == "file:///jars/a.jar,file:///jars/b.jar"
     assert (settings["spark.master"], settings["spark.cores.max"]) == ("spark://h:7077", "8")
 
@@ -135,7 +142,7 @@ def test_a_clone_has_settings_of_its_own(spark: SparkSession) -> None:
 
 
 def test_a_callers_session_without_delta_is_refused(spark: SparkSession) -> None:
-    assert require_delta(spark) is spark
+    require_delta(spark)
 
     class Conf:
         def get(self, key: str, default: str = "") -> str:
@@ -186,6 +193,46 @@ def test_a_master_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert "Spark did not start on nonsense[2]" in ran.stdout
     assert "codeanatomy doctor" in ran.stdout
+
+
+OPEN = (
+    "from codeanatomy.config import RuntimeProfile\n"
+    "from codeanatomy.errors import EnvironmentProblem\n"
+    "from codeanatomy.spark.session import open_session\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("master", "variables", "cause"),
+    [
+        ("local[0]", {}, "Asked to run locally with 0 threads"),
+        ("local[1]", {"SPARK_LOCAL_DIRS": "/dev/null/folder"}, "exit code 53: it cannot create a folder in"),
+    ],
+)
+def test_why_spark_does_not_start_is_named(
+    tmp_path: Path, master: str, variables: dict[str, str], cause: str
+) -> None:
+    program = (
+        f"{OPEN}try:\n"
+        f"    open_session(RuntimeProfile(master='{master}', driver_memory='1g'))\n"
+        "except EnvironmentProblem as problem:\n"
+        "    print(problem)\n"
+    )
+    ran = run(program, tmp_path, **variables)
+    assert ran.returncode == 0, ran.stderr
+    assert f"Spark did not start on {master}: " in ran.stdout
+    assert cause in ran.stdout
+
+
+def test_tasks_on_this_machine_run_in_this_python(tmp_path: Path) -> None:
+    """A variable that names another Python is for clusters."""
+    program = (
+        f"{OPEN}spark = open_session(RuntimeProfile(cores=1, driver_memory='1g'))\n"
+        "frame = spark.range(1).mapInArrow(lambda batches: batches, 'id bigint')\n"
+        "print(frame.count())\n"
+    )
+    ran = run(program, tmp_path, PYSPARK_PYTHON="/nowhere/python")
+    assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
 
 
 SECRET = "w0rd-that-nobody-may-see"

@@ -19,17 +19,22 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.ids import stable_id
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.executors import spark_files
 from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
     range_keys,
     sample_rows,
     split_rows,
-    write_ranges,
-    write_sorted,
 )
-from codeanatomy.pipeline.executors.spark_files import is_in_piece_order, write_ordered, write_tables
+from codeanatomy.pipeline.executors.spark_tables import (
+    FEW_BYTES,
+    TablePlan,
+    TablesPlan,
+    files_by_table,
+    is_in_piece_order,
+    plan_tables,
+    written_files,
+)
 from codeanatomy.pipeline.pieces import DDL, Piece, to_batch
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
@@ -104,6 +109,18 @@ def samples(table: Table, rows: Sequence[Row], step: int) -> pa.Table:
     return pa.Table.from_batches([sample_rows(batch, range_keys(table, batch.schema.names), step)])
 
 
+def write_ranges(
+    pieces: DataFrame, table: Table, folder: Path, files: int, ranges: int, keys: pa.Table
+) -> list[DataFile]:
+    """Write a table that is not in the order of its pieces."""
+    cuts = choose_cuts(keys, table, files * ranges)
+    name = EDGES.name if table is BY_DST else table.name
+    write = TableWrite(NewFiles(str(folder)), table, name, is_copy=table is BY_DST)
+    plan = TablePlan(write, (), tuple(cuts), range_keys(table, keys.column_names), tuple(range(files)))
+    made = written_files(pieces, TablesPlan((plan,), files)).toArrow()
+    return files_by_table(made).get(table.name, [])
+
+
 def read(folder: Path, table: Table, file: DataFile) -> list[Row]:
     """The rows of a file, in its order."""
     rows = pq.ParquetFile(folder / file.path).read().to_pylist()
@@ -117,9 +134,8 @@ def all_rows(files: Files) -> list[Row]:
 @pytest.mark.parametrize(("files", "ranges"), [(1, 5), (3, 2)])
 def test_rows_are_sorted_over_all_files(spark: SparkSession, tmp_path: Path, files: int, ranges: int) -> None:
     made = edges(3, 40, ("c", "a", "b"))
-    streams = frame(spark, EDGES, made).select("data")
     keys = samples(BY_DST, all_rows(made), 5)
-    found = write_ranges(streams, BY_DST, str(tmp_path), files, ranges, keys)
+    found = write_ranges(frame(spark, EDGES, made), BY_DST, tmp_path, files, ranges, keys)
     parts = [read(tmp_path, BY_DST, file) for file in found]
     parts.sort(key=lambda part: [part[0][name] for name in BY_DST.sort_keys])
     # In each file and from file to file, although one node is where most edges lead to.
@@ -151,8 +167,7 @@ def test_partitions_are_sorted_each(spark: SparkSession, tmp_path: Path) -> None
         for key in ("a", "\u00e9", "\uffee", "\U0001f600")
     ]
     made = {("r", f"m{start}.py"): rows[start : start + 50] for start in range(0, len(rows), 50)}
-    streams = frame(spark, PROPS, made).select("data")
-    found = write_ranges(streams, PROPS, str(tmp_path), 3, 2, samples(PROPS, rows, 7))
+    found = write_ranges(frame(spark, PROPS, made), PROPS, tmp_path, 3, 2, samples(PROPS, rows, 7))
     assert {file.partition["entity_kind"] for file in found} == {"node", "edge"}
     parts = [read(tmp_path, PROPS, file) for file in found]
     key = PROPS.sort_keys
@@ -174,13 +189,12 @@ def test_nested_rows_and_none(spark: SparkSession, tmp_path: Path) -> None:
         ]
         for number in range(8)
     }
-    streams = frame(spark, PROPS_MAP, made).select("data")
     keys = samples(PROPS_MAP, all_rows(made), 2)
-    (file,) = write_sorted(streams, PROPS_MAP, str(tmp_path), 1, keys)
+    (file,) = write_ranges(frame(spark, PROPS_MAP, made), PROPS_MAP, tmp_path, 1, 1, keys)
     assert read(tmp_path, PROPS_MAP, file) == ordered(PROPS_MAP, all_rows(made))
-    empty = frame(spark, PROPS_MAP, {("r", "m.py"): []}).select("data")
-    assert write_sorted(empty, PROPS_MAP, str(tmp_path), 1, keys) == []
-    assert write_ranges(empty, PROPS_MAP, str(tmp_path), 2, 2, keys) == []
+    empty = frame(spark, PROPS_MAP, {("r", "m.py"): []})
+    assert write_ranges(empty, PROPS_MAP, tmp_path, 1, 1, keys) == []
+    assert write_ranges(empty, PROPS_MAP, tmp_path, 2, 2, keys) == []
 
 
 @pytest.mark.parametrize("ranges", [2, 5, 40])
@@ -228,8 +242,12 @@ def test_the_order_of_the_pieces_is_kept(spark: SparkSession, tmp_path: Path) ->
     made = edges(4, 20, ("c", "a", "b"))
     pieces = frame(spark, EDGES, made)
     target = EDGES.write.target_file_size
-    for size, files in ((1, 1), (3 * target, 3)):
-        found = write_ordered(pieces, EDGES, str(tmp_path), size)
+    keys = sorted(made)
+    write = TableWrite(NewFiles(str(tmp_path)), EDGES, EDGES.name)
+    for size, files in ((1, 1), (6 * target, 3)):
+        plan = plan_tables([write], {EDGES.name: size}, {EDGES.name: keys}, {}, 2)
+        assert (plan.tables[0].is_in_piece_order, len(plan.tables[0].tasks)) == (True, files)
+        found = files_by_table(written_files(pieces, plan).toArrow())[EDGES.name]
         for kind in KINDS:
             own = [file for file in found if file.partition["edge_kind"] == kind]
             assert 1 <= len(own) <= files
@@ -240,19 +258,20 @@ def test_the_order_of_the_pieces_is_kept(spark: SparkSession, tmp_path: Path) ->
             )
 
 
-@pytest.mark.parametrize("few_bytes", [spark_files.FEW_BYTES, 0], ids=["together", "apart"])
+@pytest.mark.parametrize("size", [1_000, FEW_BYTES + 1], ids=["together", "apart"])
 def test_tables_and_their_copies_are_written_from_the_same_pieces(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few_bytes: int
+    spark: SparkSession, tmp_path: Path, size: int
 ) -> None:
-    monkeypatch.setattr(spark_files, "FEW_BYTES", few_bytes)
     made = edges(4, 30)
     writes = [
-        TableWrite(table, NewFiles(str(tmp_path / table.name)), EDGES.name, is_copy=table is not EDGES)
+        TableWrite(NewFiles(str(tmp_path / table.name)), table, EDGES.name, is_copy=table is not EDGES)
         for table in (EDGES, BY_SRC, BY_DST)
     ]
     keys = {EDGES.name: samples(BY_SRC, all_rows(made), 5)}
-    sizes = {EDGES.name: 1_000}
-    found = write_tables(frame(spark, EDGES, made), writes, sizes, keys, 2, lambda job: job)
+    plan = plan_tables(writes, {EDGES.name: size}, {}, keys, 2)
+    # Small tables share tasks.
+    assert plan.tasks == (2 if size < FEW_BYTES else 3)
+    found = files_by_table(written_files(frame(spark, EDGES, made), plan).toArrow())
     for table in (BY_SRC, BY_DST):
         (file,) = found[table.name]
         assert read(tmp_path / table.name, table, file) == ordered(table, all_rows(made))
@@ -261,6 +280,4 @@ def test_tables_and_their_copies_are_written_from_the_same_pieces(
         kind = file.partition["edge_kind"]
         own = [row for row in all_rows(made) if row["edge_kind"] == kind]
         assert read(tmp_path / EDGES.name, EDGES, file) == ordered(EDGES, own)
-    assert write_tables(frame(spark, EDGES, {}), writes, {}, keys, 2, lambda job: job) == {
-        table.name: [] for table in (EDGES, BY_SRC, BY_DST)
-    }
+    assert plan_tables(writes, {}, {}, keys, 2) == TablesPlan((), 0)

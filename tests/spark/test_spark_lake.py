@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from codeanatomy.catalog.kinds import EDGE_KINDS
-from codeanatomy.catalog.views import VIEWS, View
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS, View
 from codeanatomy.errors import (
     AmbiguousSymbol,
     SqlRefused,
@@ -31,7 +31,7 @@ from codeanatomy.query.engines.statements import InlineRows, Query, Row, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.spark import run_spark_sql
-from support.sql_functions import answers_of, differences, write_answers
+from support.sql_functions import FAILING, GUARDED, answers_of, differences, write_answers
 
 SYMBOLS = (
     "shop.cart.Cart",
@@ -338,6 +338,14 @@ def test_functions_have_the_values_of_the_light_lane(
     assert not [tag for tag in session.sparkContext.getJobTags() if tag.startswith("codeanatomy")]
 
 
+def test_what_cannot_be_computed_is_an_error_as_in_the_light_lane(lake: SparkLake) -> None:
+    for expression in FAILING:
+        with pytest.raises(SqlRefused):
+            run_spark_sql(lake, f"SELECT {expression} FROM calls WHERE line > 1", limit=1, seconds=60)
+    guarded = ", ".join(f"{expression} AS c{number}" for number, expression in enumerate(GUARDED))
+    run_spark_sql(lake, f"SELECT {guarded} FROM calls WHERE line > 1", limit=1, seconds=60)
+
+
 @pytest.mark.system
 def test_the_session_of_the_user_stays_as_it_is(
     spark: SparkSession, session: SparkSession, ask_lake: Path
@@ -355,12 +363,18 @@ def test_the_session_of_the_user_stays_as_it_is(
 def test_views_are_registered_for_statements_of_the_user(lake: SparkLake, session: SparkSession) -> None:
     before = tables_of(session)
     names = lake.register("lake_")
-    assert names == [f"lake_{view.name}" for view in VIEWS]
+    assert names == [f"lake_{view.name}" for view in (*VIEWS, *RECORD_VIEWS)]
     assert lake.register("lake_") == names
     # Beside them are those of the reader, which have a prefix of their own.
     assert {name for name in tables_of(session) - before if not name.startswith("codeanatomy_")} == set(names)
     counted = session.sql("SELECT count(*) FROM lake_repositories JOIN mine ON mine.id = 0")
     assert counted.collect()[0][0] == 3
+    # What runs have recorded, too; a table that no run has written yet has no rows.
+    manifest = session.table("lake_run_manifest").select("run_id").distinct().collect()
+    assert {row[0] for row in manifest} == {run.run_id for run in recorded_runs(lake.snapshot.root)}
+    steps = session.sql("SELECT DISTINCT step_name FROM lake_plan_artifacts WHERE frame_no IS NULL")
+    assert {row[0] for row in steps.collect()} == {"extract", "normalize", "relate", "graph"}
+    assert session.table("lake_delta_maintenance").count() == 0
     for name in names:
         session.catalog.dropTempView(name)
 

@@ -10,7 +10,7 @@ import pytest
 
 from codeanatomy.maintain import inspection
 from codeanatomy.maintain.retention import RetentionGuard
-from support.light_builds import clean_lake, refreshed
+from support.light_builds import MODERN, clean_lake, refreshed
 
 RUNS = 6
 
@@ -27,10 +27,10 @@ def source(folder: Path, version: int) -> Path:
 
 
 def build_aged_lake(folder: Path) -> Path:
-    """Build a lake of several runs, each of which has changed one file."""
+    """Build a lake of several runs, each of which has changed one file and left deletion vectors."""
     for version in range(RUNS):
         build = refreshed if version else clean_lake
-        build(folder / "lake", {"app": source(folder / "src", version)})
+        build(folder / "lake", {"app": source(folder / "src", version)}, MODERN)
     return folder / "lake"
 
 

@@ -7,6 +7,7 @@ A case is a folder `<construct>/<case>` with sources and `expected.json`:
      "refs": {"main.py:13:2": "main.B.m"},   optional: path:line:column (from 0) -> what is meant
      "unobserved": [["main.f", "main.g"]],   optional: labelled calls that a run does not take
      "elsewhere": [["main.use", "main.f"]],  optional: calls of a run that count for another caller
+     "through": {"main": ["main.f"]},        optional: callers -> callees of the wrappers that they call
      "runs": false}                          optional: imports what need not be installed
 
 A case is a repository of its own, `assignments.reassigned`, whose roots are its folder and every `src` in it.
@@ -68,6 +69,7 @@ class Case:
     refs: dict[str, str]
     unobserved: frozenset[Edge]
     elsewhere: frozenset[Edge]
+    through: Calls
     runs: bool
 
     @property
@@ -132,6 +134,7 @@ def _case(path: Path) -> Case:
         refs=label.get("refs", {}),
         unobserved=frozenset((caller, callee) for caller, callee in label.get("unobserved", ())),
         elsewhere=frozenset((caller, callee) for caller, callee in label.get("elsewhere", ())),
+        through=label.get("through", {}),
         runs=label.get("runs", True),
     )
 

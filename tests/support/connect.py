@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from codeanatomy.spark.jars import cache_folder, ensure_jars
 from codeanatomy.spark.java import find_java
-from codeanatomy.spark.session import DELTA_CATALOG, DELTA_EXTENSION
+from codeanatomy.spark.settings import DELTA_CATALOG, DELTA_EXTENSION
 
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_SECONDS = 120
@@ -47,9 +47,15 @@ SPARK_VARIABLES = ("SPARK_", "PYSPARK_")
 
 @contextmanager
 def running_server(
-    folder: Path, settings: Mapping[str, str] = DELTA_SETTINGS, connectors: Sequence[Path] = ()
+    folder: Path,
+    settings: Mapping[str, str] = DELTA_SETTINGS,
+    connectors: Sequence[Path] = (),
+    python: Path | None = None,
 ) -> Iterator[str]:
-    """Start a server with two cores, and the jars of connectors to stores; yield its URL, and stop it."""
+    """Start a server with two cores, and the jars of connectors to stores; yield its URL, and stop it.
+
+    `python` runs its Python tasks; without it, that is the first one on the PATH, as where nothing is set.
+    """
     java = find_java()
     jars = (*ensure_jars(cache_folder(), java), *connectors)
     port = free_port()
@@ -70,6 +76,10 @@ def running_server(
     log = folder / "server.log"
     env = {name: value for name, value in os.environ.items() if not name.startswith(SPARK_VARIABLES)}
     env["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # Code of ours is sent to the server: it has no checkout.
+    env.pop("PYTHONPATH", None)
+    if python is not None:
+        env["PYSPARK_PYTHON"] = str(python)
     with log.open("w") as output:
         server = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT)
     try:

@@ -10,12 +10,14 @@ A picture speaks of source lines, so that it can be drawn by reading the program
                           line of its `def`; "closure x 2-3" and "global x 2-3" between scopes
     unbound  "x 3"        line 3 uses or deletes `x`, and there is a way to it on which `x` has no value
 
-Lines count from 1. Tests: `tests/unit/normalize/test_flow_cases.py`,
-`tests/unit/graph/test_control_dependence.py`.
+Lines count from 1. The pictures are those of 3.11; `drawn` has them of the running Python. Tests:
+`tests/unit/normalize/test_flow_cases.py`, `tests/unit/graph/test_control_dependence.py`.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from oracles.flow_oracle import Step
@@ -90,8 +92,8 @@ def f(a, b, c):
         return x, y
     return x, y
 """,
-        # Yes or no is the last operand's: line 3 follows a true b or a false c, line 4 only a true c.
-        "2 yes 3, 2 no 3, 2 yes 4, 3 to exit, 4 to exit",
+        # Line 3 follows a true b or a true `not c`, line 4 only a false one.
+        "2 yes 3, 2 no 4, 3 to exit, 4 to exit",
         "a 1-2, b 1-2, c 1-2, x 2-3, x 2-4, y 2-3, y 2-4",
         "x 3, x 4, y 3",
     ),
@@ -546,6 +548,49 @@ def f(a, b):
         # The walrus fills a cell of the function; its one use is in the same code, so not between scopes.
         "a 1-2, x 2-2, .0 2-2, y 2-2, closure b 1-2",
     ),
+    "a comprehension's variable and another one of its name": Case(
+        """
+def f(x):
+    y = [x for x in x if x]
+    return x, y
+""",
+        "2 to 3, 3 to exit",
+        "x 1-2, .0 2-2, x 2-2, x 1-3, y 2-3",
+    ),
+    "a comprehension's cell and another variable of its name": Case(
+        """
+def f(x):
+    y = [lambda: x for x in x]
+    return x, y
+""",
+        "2 to 3, 3 to exit",
+        # Only the comprehension's x is the lambda's.
+        "x 1-2, .0 2-2, closure x 2-2, x 1-3, y 2-3",
+    ),
+    "a comprehension's variable and a cell of its name": Case(
+        """
+def f(a):
+    x = 1
+    b = lambda: x
+    c = [x for x in a]
+    return x, b, c
+""",
+        "2 to 3, 3 to 4, 4 to 5, 5 to exit",
+        "closure x 2-3, a 1-4, .0 4-4, x 4-4, x 2-5, b 3-5, c 4-5",
+    ),
+    "a comprehension's variable and a free one of its name": Case(
+        """
+def f(x):
+    x = 1
+    def g(a):
+        b = [x for x in a]
+        return x, b
+    return g
+""",
+        "4 to 5, 5 to exit",
+        "closure x 1-5, closure x 2-5, a 3-4, .0 4-4, x 4-4, b 4-5, g 3-6",
+        of="g",
+    ),
     "nested comprehension": Case(
         """
 def f(a):
@@ -735,8 +780,7 @@ def f(a, b):
         return 2
     return 3
 """,
-        # Yes and no are the answers to "is None?".
-        "2 yes 3, 2 no 4, 4 no 5, 4 yes 6, 3 to exit, 5 to exit, 6 to exit",
+        "2 yes 3, 2 no 4, 4 yes 5, 4 no 6, 3 to exit, 5 to exit, 6 to exit",
         "a 1-2, b 1-4",
     ),
     "dead code after return": Case(
@@ -900,6 +944,59 @@ def f():
         "__annotations__ 2-3, __annotations__ 2-4, C 2-5, x 3-4",
     ),
 }
+
+
+class Change(NamedTuple):
+    """What another Python does besides, and what it does not do."""
+
+    flow: str = ""
+    reaches: str = ""
+    not_flow: str = ""
+    not_reaches: str = ""
+
+
+# A value that is thrown into an awaited generator may end it: the waiting is over, too.
+THROWN = Change(flow="2 raise 3")
+# The loop of a comprehension runs in the function: the end of its items is the end of the line.
+INLINED = Change(flow="2 done 3", not_flow="2 to 3", not_reaches=".0 2-2")
+RETURNED = Change(flow="2 done exit", not_flow="2 to exit", not_reaches=".0 2-2")
+SINCE_312: Mapping[str, Change] = {
+    # A load of a variable that has a value never raises.
+    "try, except": Change(not_flow="4 raise 5"),
+    "return through finally": Change(not_flow="5 raise 7"),
+    "except star": Change(not_flow="6 raise 7"),
+    "async with": Change(flow="2 raise 3, 2 raise 4"),
+    "async for": THROWN,
+    "await": THROWN,
+    "yield from": THROWN,
+    "comprehension with conditions": RETURNED._replace(reaches="b 1-2", not_reaches=".0 2-2, closure b 1-2"),
+    "nested comprehension": RETURNED,
+    "a comprehension's variable and another one of its name": INLINED,
+    "a comprehension's cell and another variable of its name": INLINED,
+    "a comprehension's variable and a cell of its name": Change(
+        flow="4 done 5", not_flow="4 to 5", not_reaches=".0 4-4"
+    ),
+    "a comprehension's variable and a free one of its name": Change(
+        flow="4 done 5", not_flow="4 to 5", not_reaches=".0 4-4"
+    ),
+}
+ONLY_312: Mapping[str, Change] = {
+    # The jump back from a handler, which is at the end of the code, checks for signals.
+    "try, except, else, finally": Change(flow="5 raise 9"),
+}
+
+
+def drawn(name: str) -> Case:
+    """Return a case as the running Python compiles it."""
+    case = CASES[name]
+    changes = [SINCE_312.get(name)] if sys.version_info >= (3, 12) else []
+    changes += [ONLY_312.get(name)] if sys.version_info[:2] == (3, 12) else []
+    for change in changes:
+        if change is not None:
+            flow = parts(case.flow) - parts(change.not_flow) | parts(change.flow)
+            reaches = parts(case.reaches) - parts(change.not_reaches) | parts(change.reaches)
+            case = case._replace(flow=", ".join(flow), reaches=", ".join(reaches))
+    return case
 
 
 def parts(text: str) -> set[str]:

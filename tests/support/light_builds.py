@@ -1,8 +1,9 @@
 """Build lakes without Spark: new ones, and as a refresh.
 
-    clean_lake(lake, {"app": folder})        # the rows of a clean build, made by local processes
-    refreshed(lake, {"app": folder})         # what a build does after an edit; a session would be an error
-    with worker_code("..."): ...             # builds whose worker process has other functions
+    clean_lake(lake, {"app": folder})            # the rows of a clean build, made by local processes
+    clean_lake(lake, {"app": folder}, MODERN)    # the same in a lake with deletion vectors
+    refreshed(lake, {"app": folder})             # what a build does after an edit; a session is an error
+    with worker_code("..."): ...                 # builds whose worker process has other functions
 
 `tests/spark/test_incremental.py` shows that the first has the rows of a build by Spark.
 """
@@ -18,24 +19,20 @@ from textwrap import dedent
 from typing import Any
 from unittest.mock import patch
 
-from pyspark.sql import SparkSession
-
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.config import load_settings
+from codeanatomy.config import Engine, load_settings
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
+from support.sessions import no_session
 
 # One process: a fork for a few small files takes longer than they do.
 SETTINGS = ("refresh.processes=1", "refresh.max_share=1")
-
-
-def no_session() -> SparkSession:
-    """Fail: a refresh needs no session."""
-    raise AssertionError("a session was requested")
+# Of a new lake whose refreshes write deletion vectors; without it they rewrite data files.
+MODERN = "delta.readers=modern"
 
 
 def order(
@@ -43,10 +40,11 @@ def order(
     repositories: Mapping[str, Path],
     *settings: str,
     profile: Profile = "default",
+    engine: Engine = "local",
     **options: Any,
 ) -> BuildRequest:
-    """Return a build request, as the command makes it."""
-    effective = load_settings((*SETTINGS, *settings), env={}, start=None)
+    """Return a build request, as the command makes it, for local processes."""
+    effective = load_settings((*SETTINGS, f"runtime.engine={engine}", *settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
     return BuildRequest(str(lake), effective, sources, profile=profile, **{"scip": ScipChoice(), **options})
 
@@ -98,5 +96,5 @@ def refreshed(lake: Path, repositories: Mapping[str, Path], *settings: str, **op
 
 
 def clean_lake(lake: Path, repositories: Mapping[str, Path], *settings: str, **options: Any) -> BuildReport:
-    """Build a new lake on local processes, whatever its size."""
-    return refreshed(lake, repositories, *settings, **{"engine": "local", **options})
+    """Build a new lake."""
+    return refreshed(lake, repositories, *settings, **options)

@@ -15,7 +15,7 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.maintain.inspection import MaintenanceRequest
 from codeanatomy.maintain.maintenance import MaintenanceReport, maintain
 from codeanatomy.progress import Progress
-from support.light_builds import no_session
+from support.sessions import no_session
 
 SETTINGS = load_settings(env={}, start=None)
 

@@ -19,7 +19,8 @@ from codeanatomy.errors import LeaseHeld
 from codeanatomy.lake import lease
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
-from support.light_builds import KEPT, no_session, order
+from support.light_builds import KEPT, order
+from support.sessions import no_session
 
 # Looked at more often than in use: a round is short.
 lease.POLL_SECONDS = 0.1

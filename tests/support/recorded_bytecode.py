@@ -21,7 +21,6 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.ast_files import ast_files_v1
 from codeanatomy.extract.bytecode_files import bytecode_files_v1
 from codeanatomy.file_view import AST, BYTECODE, FileView
-from codeanatomy.normalize.anchors import AST_LISTS
 from codeanatomy.normalize.flow.tables import EXCEPTION_FIELDS, INSTRUCTION_FIELDS, UNIT_FIELDS
 from codeanatomy.sources.source_file import Source, decode
 from support.folders import CASES
@@ -34,11 +33,10 @@ UNIT_NAME = re.compile(r".*?([^/]*?)(@\d+#\d+)?$")
 
 def recording(source: Source) -> dict[str, Any]:
     """Return the recorded fields of a text."""
-    ast, bytecode = ast_files_v1(source, OPTIONS).cells, bytecode_files_v1(source, OPTIONS).cells
+    bytecode = bytecode_files_v1(source, OPTIONS).cells
     units = bytecode["code_objects"]
     return {
         "text": source.text,
-        "ast": {name: chosen(ast[name], fields) for name, fields in AST_LISTS.items()},
         "bytecode": {
             "python_version": bytecode["python_version"],
             "code_objects": {
@@ -63,9 +61,16 @@ def recorded(version: str) -> dict[str, FileView]:
         # The recordings were made before the rules read names, which the keys have, too.
         units.setdefault("name", [UNIT_NAME.sub(r"\1", key) for key in units["code_unit_key"]])
     return {
-        name: FileView("test", f"file:{name}", name, {AST: each["ast"], BYTECODE: each["bytecode"]})
+        name: FileView("test", f"file:{name}", name, {AST: tree_of(each["text"]), BYTECODE: each["bytecode"]})
         for name, each in programs.items()
     }
+
+
+def tree_of(text: str) -> Mapping[str, Any]:
+    """Return the syntax tree of a recorded program, which is the same under every Python."""
+    source = decode("a.py", text.encode())
+    assert isinstance(source, Source)
+    return ast_files_v1(source, OPTIONS).cells
 
 
 def record(programs: Mapping[str, str]) -> Path:
@@ -83,6 +88,6 @@ def record(programs: Mapping[str, str]) -> Path:
 
 
 if __name__ == "__main__":
-    from test_flow_cases import CASES
+    from support.flow_cases import CASES as PROGRAMS
 
-    print(record({name: case.code.removeprefix("\n") for name, case in CASES.items()}))
+    print(record({name: case.code.removeprefix("\n") for name, case in PROGRAMS.items()}))

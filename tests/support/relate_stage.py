@@ -24,9 +24,13 @@ from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import OBJ_FUNCTION, Program
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.relate.repository import SolvedRepository
-from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.attributes import ACCESS_BY_OP
+from codeanatomy.relate.values.analysis import solve
+from codeanatomy.relate.values.results import callees, program_objects
+from codeanatomy.relate.values.rules.attribute_stores import ACCESS_BY_OP
+from codeanatomy.relate.values.solver import strong
+from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
+from codeanatomy.sources.listing import may_be_source
 from support.callgraph_score import cases
 from support.normalize_stage import OPTIONS, source_of
 
@@ -47,24 +51,22 @@ def programs_of(sources: Mapping[str, str | bytes]) -> list[Program]:
     return [compile_file(witnessed(text, path)) for path, text in sources.items()]
 
 
-def solved(sources: Mapping[str, str | bytes]) -> Values:
+def solved(sources: Mapping[str, str | bytes]) -> State:
     """Solve the values of a repository."""
-    values = Values(programs_of(sources))
-    values.solve()
-    return values
+    return solve(programs_of(sources))
 
 
 def sources_below(folder: Path) -> dict[str, bytes]:
     """Return the sources of a folder by relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*.py*"))
-        if path.suffix in (".py", ".pyi")
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in (".py", ".pyi", ".toml", ".cfg") and may_be_source(str(path))
     }
 
 
 def relations(
-    values: Values, disagreements: list[WitnessDisagreement] | None = None
+    values: State, disagreements: list[WitnessDisagreement] | None = None
 ) -> Iterator[RelationRows]:
     """Yield the relation rows of each file; then add the disagreements of other witnesses to the list."""
     emitter = RelationEmitter(values)
@@ -81,32 +83,32 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
         yield program, repository.file(number).tables()
 
 
-def call_edges(values: Values) -> dict[str, list[str]]:
+def call_edges(values: State) -> dict[str, list[str]]:
     """Return callees by caller, both sorted, as the values give them: the expected CALL_GRAPH rows.
 
     Applying `property`, `staticmethod` or `classmethod` is no call; of a class the constructors count.
     """
-    callees: dict[str, set[str]] = {}
-    for file, number in values.calls:
+    edges: dict[str, set[str]] = {}
+    for file, number in values.calls.callees:
         site = values.programs[file].sites[number]
-        for callee, _ in values.callees((file, number)):
-            kind, first, _, _ = values.objects[callee >> 1]
+        for callee, _ in callees(values, (file, number)):
+            kind, first, _, _ = values.objects[callee]
             is_function = kind == OBJ_FUNCTION
             if is_counted(values, callee) and (is_function or site.role in EXPLICIT_ROLES):
                 name = values.qualified_name(callee) if is_function else str(first)
-                callees.setdefault(_caller(values, file, site.function), set()).add(name)
+                edges.setdefault(_caller(values, file, site.function), set()).add(name)
     for file, program in enumerate(values.programs):
         for op in program.ops:
             if op[0] in ACCESS_BY_OP and op[-1] >= 0:
                 caller = _caller(values, file, program.sites[op[-1]].function)
-                accessors = values.accessor_calls.get((op[2], ACCESS_BY_OP[op[0]]), {})
-                for receiver in values.program_objects(file, op[1]):
-                    for function in accessors.get(receiver & ~1, ()):
-                        callees.setdefault(caller, set()).add(values.qualified_name(function))
-    return {name: sorted(callees[name]) for name in sorted(callees)}
+                accessors = values.calls.by_access.get((op[2], ACCESS_BY_OP[op[0]]), {})
+                for receiver in program_objects(values, file, op[1]):
+                    for function in accessors.get(strong(receiver), ()):
+                        edges.setdefault(caller, set()).add(values.qualified_name(function))
+    return {name: sorted(edges[name]) for name in sorted(edges)}
 
 
-def _caller(values: Values, file: int, function: int) -> str:
+def _caller(values: State, file: int, function: int) -> str:
     """Return the qualified name of a function, or of the module if the number is -1."""
     if function < 0:
         return values.names[file]

@@ -1,7 +1,7 @@
 """Build lakes in the Spark session of the tests, and read their rows.
 
-built(spark, lake, {"app": folder}, until=None)                   # on Spark, however small it is
-built(spark, lake, {"app": folder}, until=None, engine="auto")    # as a user who names no engine
+built(spark, lake, {"app": folder}, until=None)                   # as a user who names no engine
+built(spark, lake, {"app": folder}, until=None, engine="local")   # on local processes
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from pyspark.sql import SparkSession
 
 from codeanatomy import catalog
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.config import load_settings
-from codeanatomy.plan.build_request import BuildRequest, EngineChoice, ScipChoice, TypesChoice
+from codeanatomy.config import Engine, load_settings
+from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import build
 from codeanatomy.run.report import BuildReport
 from codeanatomy.tracing import NO_TRACE, Trace
+from support.sessions import SharedSession
 
 
 def built(
@@ -38,11 +39,11 @@ def built(
     until: str | None = "extract",
     profile: Profile = "default",
     full: bool = False,
-    engine: EngineChoice = "spark",
+    engine: Engine = "spark",
     trace: Trace = NO_TRACE,
 ) -> BuildReport:
     """Build the repositories into a lake, by default with the first stage alone; a graph must be sound."""
-    effective = load_settings(tuple(settings), env={}, start=None)
+    effective = load_settings((f"runtime.engine={engine}", *settings), env={}, start=None)
     sources = tuple(Repository(repo_id, path) for repo_id, path in repositories.items())
     order = BuildRequest(
         str(lake),
@@ -53,9 +54,8 @@ def built(
         profile,
         until,
         full=full,
-        engine=engine,
     )
-    report = build(order, Progress(io.StringIO()), lambda: spark, trace)
+    report = build(order, Progress(io.StringIO()), SharedSession(spark), trace)
     if until in (None, "graph"):
         checked = verify(str(lake))
         assert not checked.findings, checked.findings

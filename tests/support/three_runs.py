@@ -37,8 +37,9 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared
 from codeanatomy.run.report import BuildReport
-from support.light_builds import clean_lake, no_session, refreshed
+from support.light_builds import MODERN, clean_lake, refreshed
 from support.published_rows import counted
+from support.sessions import no_session
 
 # By repository, by file, the text in each of three states.
 FILES: dict[str, dict[str, tuple[str | None, str | None, str | None]]] = {
@@ -161,7 +162,7 @@ def three_runs(factory: pytest.TempPathFactory) -> ThreeRuns:
     """The lake, which is not to be written to."""
     if not MADE:
         made = ThreeRuns(factory.mktemp("three"), ())
-        clean_lake(made.root, made.put(0))
+        clean_lake(made.root, made.put(0), MODERN)
         made.build(1)
         made.build(2)
         MADE.append(ThreeRuns(made.folder, tuple(run.run_id for run in recorded_runs(str(made.root)))))

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+from codeanatomy.errors import EXIT_ENVIRONMENT
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.checks.compare import compare_lakes
 from support import corpus
@@ -31,6 +32,7 @@ from support.cluster import Deployment, running_deployment
 from support.commands import PROCESS_SECONDS, run_process
 from support.minio import upload
 from support.processes import left_over, members
+from support.submit import submit_build
 
 pytestmark = pytest.mark.system
 
@@ -165,6 +167,53 @@ def test_executors_without_the_environment_are_reported(deployment: Deployment, 
     assert "the executors have no Python at" in done.stderr
     assert "codeanatomy environment --output env.tar.gz" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def submitted(
+    deployment: Deployment, folder: Path, lake: str, *sources: str
+) -> subprocess.CompletedProcess[str]:
+    """Build as a job that another program has made: with the environment, and with settings from a file."""
+    options = "".join(f'"{name}" = "{value}"\n' for name, value in deployment.minio.storage_options.items())
+    (folder / "codeanatomy.toml").write_text(f"[runtime.storage_options]\n{options}")
+    settings = {
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.executor.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executorEnv.CODEANATOMY_CACHE": "cache",
+    }
+    return submit_build(
+        lake,
+        *sources,
+        master=deployment.cluster.url,
+        settings=settings,
+        options=("--archives", f"{deployment.environment}#environment"),
+        # The code that was packed.
+        environment={"PYTHONPATH": os.environ["PYTHONPATH"]},
+        folder=folder,
+    )
+
+
+def test_a_job_of_spark_submit_builds_the_rows_of_a_local_build(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    source = copied("requests", tmp_path)
+    lake = "s3a://lakes/submitted"
+    done = submitted(deployment, tmp_path, lake, *uploaded({"requests": source}, "submitted"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    is_clean(lake, {"requests": source}, tmp_path)
+
+
+def test_a_folder_that_executors_do_not_have_is_named(deployment: Deployment, tmp_path: Path) -> None:
+    source = copied("requests", tmp_path)
+    done = submitted(deployment, tmp_path, "s3a://lakes/folders", f"requests={source}")
+    assert done.returncode == EXIT_ENVIRONMENT, done.stdout + done.stderr
+    assert f"the source {source} is, for the executor on" in done.stdout
+    assert "missing, or not readable" in done.stdout
+    (named,) = uploaded({"requests": source}, "folders")
+    done = submitted(deployment, tmp_path, str(tmp_path / "lake"), named)
+    assert done.returncode == EXIT_ENVIRONMENT, done.stdout + done.stderr
+    assert f"the folder of the lake {tmp_path / 'lake'} is, for the executor on" in done.stdout
+    assert not (tmp_path / "lake").exists()
 
 
 def test_a_cluster_builds_and_refreshes_the_rows_of_local_builds(lakes: Lakes) -> None:
@@ -330,7 +379,8 @@ def test_killed_drivers_publish_nothing(
     question = (*deployment.minio.flags, "find", "added_*", "--lake", lake, "--format", "json")
 
     def build(engine: str) -> tuple[str, ...]:
-        return (*deployment.flags, "build", *uploaded(sources, place), "--lake", lake, "--engine", engine)
+        flags = deployment.flags if engine == "spark" else deployment.minio.flags
+        return (*flags, "build", *uploaded(sources, place), "--lake", lake, "--engine", engine)
 
     def seen() -> list[Any]:
         done = run_process(*question)

@@ -128,7 +128,8 @@ def served(
 
 
 def build(folder: Path, root: str, *flags: str) -> None:
-    command = [sys.executable, "-m", "codeanatomy", *flags, "build", "requests=sources", "--lake", root]
+    options = ("--engine", "local", "--lake", root)
+    command = [sys.executable, "-m", "codeanatomy", *flags, "build", "requests=sources", *options]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
 

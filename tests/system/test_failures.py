@@ -27,7 +27,7 @@ from codeanatomy.lake.lease import Lease, acquire, read_lease
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.pipeline import commits
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executors import caching
+from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.query.checks.verify import verify
 from codeanatomy.run import build as building
@@ -36,8 +36,6 @@ from support.processes import left_over, members
 from support.published_rows import Figures, counted, current, published
 from support.spark_builds import built
 from support.two_repositories import apart_lake, built_lake, copied_lake, put
-
-STAGED = ("tables.relations_v1.cache=delta_staging",)
 
 
 @pytest.fixture(params=["apart", pytest.param("at_once", marks=pytest.mark.system)])
@@ -200,14 +198,19 @@ def test_a_signal_stops_the_jobs_of_all_steps(
 ) -> None:
     before, told = published(lake), []
 
-    def stops(run: Run) -> None:
+    def slow_rows(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            time.sleep(60)
+            yield batch
+
+    def map_slowly(executor: SparkExecutor, *_: object) -> None:
         os.kill(os.getpid(), number)
         told.append(time.monotonic())
         # A step goes on from job to job; each would take a minute.
         for _ in range(3):
-            spark.sparkContext.parallelize(range(2), 2).foreach(lambda _: time.sleep(60))
+            executor._session.range(2).mapInArrow(slow_rows, "id long").toArrow()
 
-    within_step(monkeypatch, EXTRACT, stops)
+    monkeypatch.setattr(SparkExecutor, "map_tasks", map_slowly)
     with pytest.raises(expected):
         built(spark, lake, {"a": put(tmp_path, "a", 1)})
     assert time.monotonic() - told[0] < 15
@@ -440,35 +443,6 @@ def test_a_table_folder_that_is_a_file(spark: SparkSession, lake: Path, tmp_path
     assert caught.value.hint
     assert "\x1b" not in caught.value.message
     assert len(Snapshot.open(str(lake)).rows("cpg_nodes", ["node_id"]))
-
-
-@pytest.mark.system
-def test_a_staged_frame_that_is_deleted_meanwhile(
-    spark: SparkSession,
-    lake: Path,
-    clean: dict[int, Figures],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    before, stage = published(lake), caching.stage
-
-    def stolen(store: Any, *rest: Any) -> Any:
-        staged = stage(store, *rest)
-        shutil.rmtree(lake / "staging")
-        return staged
-
-    with monkeypatch.context() as patched:
-        patched.setattr(caching, "stage", stolen)
-        with pytest.raises((StorageFailure, StepFailed), match="step relate failed: ") as caught:
-            built(spark, lake, sources(tmp_path, 1), until=RELATE, settings=STAGED)
-    assert caught.value.hint
-    assert published(lake) == before
-    assert not verify(str(lake)).findings
-    report = built(spark, lake, sources(tmp_path, 1), until=RELATE, settings=STAGED)
-    assert actions(report, "a")[EXTRACT] == "resume"
-    done = (EXTRACT, NORMALIZE, RELATE, "meta")
-    assert below(current(lake), *done) == below(clean[1], *done)
-    assert not (lake / "staging" / "relate").exists()
 
 
 def test_a_published_file_that_is_deleted(

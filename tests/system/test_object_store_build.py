@@ -19,8 +19,7 @@ from support.minio import Minio, forget_stores, option_flags, running_minio
 from support.published_rows import current
 
 REPOSITORIES = ("shop", "depot")
-# No repository is small enough for local processes.
-BY_SPARK = ("--set", "refresh.local_bytes=0")
+BY_SPARK = ("--set", "runtime.engine=spark")
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from codeanatomy.delta.log.remote_folder import RemoteFolder, shared_listing
 from codeanatomy.delta.object_store import object_store, storage_errors
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.errors import StorageFailure
+from support.commands import LOCAL_BUILDS
 from support.flaky_proxy import REPEATED, Choice, Fault, Proxy, Request, flaky_proxy
 from support.folders import write_sources
 from support.minio import Minio, option_flags, running_minio
@@ -146,9 +147,13 @@ def options_of(minio: Minio, proxy: Proxy, **changed: str) -> dict[str, str]:
 
 
 def command(options: dict[str, str], *arguments: str) -> tuple[int, str, str]:
-    """Run a command as a process; return its code, its output and its errors, which must keep secrets."""
+    """Run a command as a process; return its code, its output and its errors, which must keep secrets.
+
+    Builds run on local processes.
+    """
     line = [sys.executable, "-m", "codeanatomy", *option_flags(options), *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=300)
+    env = {**LOCAL_BUILDS, **os.environ}
+    done = subprocess.run(line, capture_output=True, text=True, env=env, check=False, timeout=300)
     secrets = [options[name] for name in ("fs.s3a.secret.key", "fs.s3a.session.token") if name in options]
     for secret in (*secrets, REPEATED):
         assert secret not in done.stdout + done.stderr

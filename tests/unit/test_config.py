@@ -15,10 +15,18 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from codeanatomy import catalog
+from codeanatomy.catalog.entry_points import Rule
 from codeanatomy.catalog.settings import ObserveOptions
 from codeanatomy.catalog.spec import MB, BloomFilter, Table
-from codeanatomy.config import SIZE_UNITS, RuntimeProfile, Settings, load_settings, parse_size
-from codeanatomy.errors import CodeAnatomyError, ConfigError, UnknownName
+from codeanatomy.config import (
+    SIZE_UNITS,
+    RuntimeProfile,
+    Settings,
+    check_master,
+    load_settings,
+    parse_size,
+)
+from codeanatomy.errors import CodeAnatomyError, ConfigError, UnknownName, UsageError
 
 NODES = "tables.cpg_nodes.write"
 HUSH = "hush-hush"
@@ -389,6 +397,41 @@ def test_an_unknown_name_lists_what_exists(flag: str, message: str, guess: str, 
     assert listed in problem.value.hint.partition("known: ")[2]
 
 
+OURS = """
+[[entry_points]]
+framework = "ours"
+kind = "task"
+call = ["ours.job"]
+"""
+
+
+def test_rules_for_entry_points_are_a_list(tmp_path: Path) -> None:
+    rule = Rule("ours", "task", call=("ours.job",))
+    assert from_file(tmp_path, OURS).entry_points == (rule,)
+    text = '[{"framework": "ours", "kind": "task", "call": ["ours.job"]}]'
+    assert from_flags(f"entry_points={text}").entry_points == (rule,)
+    assert from_flags().entry_points == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"framework": "ours", "kind": "task"}]', "has no condition"),
+        ('[{"framework": "ours", "kind": "task", "base": ["a.B"]}]', "base needs a name"),
+        ('[{"framework": "ours", "kind": "task", "call": ["a.b"], "name": ["x"]}]', "narrow"),
+        ('[{"framework": "ours", "kind": "task", "written": ["b"], "path": ["x"]}]', "narrow"),
+        ('[{"framework": "ours", "kind": "tusk", "name": ["x"]}]', "tusk"),
+        ('[{"framework": "ours"}]', "kind"),
+        ('[{"framework": "ours", "kind": "task", "nam": ["x"]}]', "nam"),
+        ("[", "JSON|malformed|truncated"),
+        ("3", "array"),
+    ],
+)
+def test_rules_that_are_not_valid_are_refused(text: str, message: str) -> None:
+    with pytest.raises(CodeAnatomyError, match=message):
+        from_flags(f"entry_points={text}")
+
+
 def test_unknown_names_in_a_file_are_refused_alike(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="unknown column of cpg_nodes 'nope'") as problem:
         from_file(tmp_path, f'[{NODES}]\nzorder_by = ["nope"]\n')
@@ -401,7 +444,7 @@ def test_unknown_names_in_a_file_are_refused_alike(tmp_path: Path) -> None:
 def test_a_misspelt_variable_is_refused() -> None:
     with pytest.raises(UnknownName, match="'runtime_cores'") as problem:
         from_env(CODEANATOMY_RUNTIME_CORES="2")
-    known = "delta, extract, observe, refresh, runtime, tables"
+    known = "delta, entry_points, extract, observe, refresh, runtime, tables"
     assert problem.value.hint == f"did you mean runtime? known: {known}"
 
 
@@ -498,6 +541,7 @@ def test_bytes_that_are_no_utf8_are_refused(flag: str) -> None:
 # The runtime identity
 
 CHANGED: dict[str, object] = {
+    "engine": "local",
     "master": "local[1]",
     "cores": 1,
     "driver_memory": "5g",
@@ -546,3 +590,47 @@ def test_the_identity_is_the_same_in_every_process(seed: str) -> None:
         check=True,
     )
     assert done.stdout == profile.identity
+
+
+LOCAL_ENV, LOCAL_FILE = {"CODEANATOMY_RUNTIME__ENGINE": "local"}, "engine = 'local'"
+
+
+@pytest.mark.parametrize(
+    ("content", "env", "flags", "refused"),
+    [
+        ("", LOCAL_ENV, ("runtime.master=yarn",), "runtime.master, set by a flag"),
+        ("", LOCAL_ENV, ("runtime.spark.spark.master=yarn",), "runtime.spark.spark.master, set by a flag"),
+        ("", {**LOCAL_ENV, "CODEANATOMY_RUNTIME__MASTER": "yarn"}, (), "runtime.master, set by the environ"),
+        (f"{LOCAL_FILE}\nmaster = 'yarn'", {}, (), "runtime.master, set by a file"),
+        (LOCAL_FILE, {"CODEANATOMY_RUNTIME__MASTER": "yarn"}, (), "set by the environment"),
+        # The engine is chosen by a later layer than the master.
+        ("master = 'yarn'", LOCAL_ENV, (), None),
+        ("spark = {'spark.master' = 'yarn'}", {}, ("runtime.engine=local",), None),
+        ("", {"CODEANATOMY_RUNTIME__MASTER": "yarn"}, ("runtime.engine=local",), None),
+        (LOCAL_FILE, {}, ("runtime.engine=spark", "runtime.master=yarn"), None),
+        (LOCAL_FILE, {}, (), None),
+    ],
+)
+def test_a_master_that_local_processes_would_ignore_is_refused(
+    tmp_path: Path, content: str, env: dict[str, str], flags: tuple[str, ...], refused: str | None
+) -> None:
+    (tmp_path / "codeanatomy.toml").write_text(f"[runtime]\n{content}\n")
+    settings = load_settings(flags, env=env, start=tmp_path)
+    if refused is None:
+        check_master(settings)
+        return
+    with pytest.raises(UsageError) as caught:
+        check_master(settings)
+    assert refused in caught.value.message
+
+
+def test_settings_that_were_set_are_recorded_without_values_of_storage_options(tmp_path: Path) -> None:
+    text = "[runtime.storage_options]\n'fs.s3a.endpoint' = 'http://minio:9000'\n[runtime]\ncores = 2\n"
+    settings = from_file(tmp_path, text, f"runtime.spark.my.token={HUSH}", "extract.partitions=5")
+    assert settings.changed() == {
+        "extract.partitions": "5",
+        "runtime.cores": "2",
+        "runtime.spark.my.token": "***",
+        "runtime.storage_options.fs.s3a.endpoint": "***",
+    }
+    assert load_settings((), {}, None).changed() == {}

@@ -1,6 +1,7 @@
 """Declare the tables, kinds, views, semantic types and settings of the lake as data.
 
     describe        format a table or a kind for the command line and the generated pages
+    entry_points    rules by which frameworks call definitions
     kinds           node and edge kinds of the graph
     readers         programs that read tables, by the features that they support
     semantic_types  meanings of values beyond their physical type, with SQL checks

@@ -60,7 +60,6 @@ def describe_table(table: Table) -> dict[str, str]:
         "column mapping": table.schema.column_mapping_mode or "",
         "gate": _gate_text(table.gate),
         "upkeep": _upkeep_text(table),
-        "cache": table.cache,
     }
     return {name: value for name, value in facts.items() if value}
 

@@ -5,8 +5,8 @@
 >>> len(readers_of(())) == len(READERS)
 True
 
-Tables whose rows are replaced by owner have deletion vectors, unless `delta.readers` is "all". The cells of
-the table of readers in `docs/storage.md` are tested in `tests/unit/delta/test_copy_on_write.py` and
+Tables whose rows are replaced by owner have deletion vectors if `delta.readers` is "modern". The cells of the
+table of readers in `docs/storage.md` are tested in `tests/unit/delta/test_copy_on_write.py` and
 `tests/spark/test_copy_on_write.py`.
 """
 

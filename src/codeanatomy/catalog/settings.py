@@ -51,8 +51,6 @@ class RefreshOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
     # Largest share of a repository's paths that may have changed; beyond it the repository is rebuilt.
     max_share: Annotated[float, Meta(ge=0, le=1)] = 0.4
-    # Most bytes of sources that `--engine auto` builds or refreshes on local processes; more on Spark.
-    local_bytes: Annotated[int, Meta(ge=0)] = 4 * MB
     # Local processes; None means one per core.
     processes: Annotated[int, Meta(ge=1)] | None = None
 
@@ -64,7 +62,7 @@ Readers = Literal["modern", "all"]
 class DeltaOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Choose which readers open the tables of a lake; the rows are the same."""
 
-    # None: as the lake is; a new lake is modern.
+    # None: as the lake is; a new lake is for all readers.
     readers: Readers | None = None
 
 

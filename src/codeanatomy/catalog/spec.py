@@ -42,7 +42,6 @@ Stage = Literal["extract", "normalize", "relate", "graph", "meta", "observe"]
 StatsPolicy = Literal["off", "explicit", "auto"]
 SchemaMode = Literal["merge"]
 ColumnMappingMode = Literal["id", "name"]
-CachePolicy = Literal["none", "memory", "delta_staging"]
 ZOrderWhen = Literal["never", "periodic", "after_partition_complete"]
 Compression = Literal["zstd", "snappy", "gzip", "uncompressed"]
 FeatureName = Literal[
@@ -241,8 +240,6 @@ class Table(Struct, frozen=True, omit_defaults=True):
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()
     gate: DeltaFeatureGate = DeltaFeatureGate()
     upkeep: DeltaMaintenancePolicy = DeltaMaintenancePolicy()
-    # How the DataFrame of its rows is cached during the commit; a stage uses its tables' strongest policy.
-    cache: CachePolicy = "none"
     # Columns of readers only: writers neither store nor check them.
     derived: tuple[DerivedColumn, ...] = ()
     # Increased when the meaning of the rows changes and the columns do not.

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.catalog.tables.graph import CPG_EDGES, CPG_NODES, CPG_PROPS
-from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
+from codeanatomy.catalog.tables.meta import RECORDS
 from codeanatomy.errors import UnknownName
 
 # Slice of a table that a relation name stands for: table name, and allowed values by column.
@@ -204,7 +204,11 @@ REFERENCES = View(
         Column("symbol", "string", "Qualified name of the referenced symbol."),
         Column("symbol_kind", "string", "Node kind of the referenced symbol.", nullable=False),
         RELATION,
-        Column("usage", "string", "Access: load, store or del; for an import: import, from or star."),
+        Column(
+            "usage",
+            "string",
+            "Access: load, store, del, keyword; of an import: import, from, star; null in quotes.",
+        ),
         *SOURCE_COLUMNS,
     ),
     """
@@ -212,12 +216,12 @@ REFERENCES = View(
             t.node_kind AS symbol_kind, e.edge_kind AS relation, s.subkind AS usage, e.path, e.line,
             e.confidence, e.resolution_method AS method
         FROM e
-        JOIN s ON s.node_id = e.src_node_id
+        LEFT JOIN s ON s.node_id = e.src_node_id
         JOIN t ON t.node_id = e.dst_node_id
     """,
     {
         "e": edges("REFERS_TO", "READS", "WRITES", "DELETES", "IMPORTS_NAME"),
-        "s": nodes("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS"),
+        "s": nodes("NAME_REF", "ATTRIBUTE_REF", "IMPORT_ALIAS", "ARGUMENT"),
         "t": nodes("FUNCTION", "CLASS", "PARAMETER", "BINDING", "MODULE", "PACKAGE", *EXTERNAL_KINDS),
     },
 )
@@ -276,6 +280,45 @@ INHERITS = View(
         JOIN t ON t.node_id = e.dst_node_id
     """,
     {"e": edges("INHERITS"), "s": nodes("CLASS"), "t": nodes("CLASS", "QUALIFIED_NAME")},
+)
+
+ENTRY_POINTS = View(
+    "entry_points",
+    "One row per definition that a framework or Python itself calls, and what registers it: routes, commands,"
+    " tasks, tests, hooks, overrides, signatures.",
+    (
+        REPO_ID,
+        Column("kind", "string", "http, command, task, test, ...: docs/ask.md lists them.", nullable=False),
+        Column("framework", "string", "Framework of the rule that found it.", nullable=False),
+        Column("name", "string", "Route, command or event; else the definition's name.", nullable=False),
+        *_end_columns("symbol", "the definition"),
+        Column("subkind", "string", "Finer kind of the definition, such as method."),
+        Column("defined_path", "string", "File of the definition."),
+        Column("defined_line", "int", "Line of the definition."),
+        Column("evidence", "string", "Decorator, call, base or place it is known from.", nullable=False),
+        *SOURCE_COLUMNS[:3],
+        Column("method", "string", "decorator, call, base, name, block or text."),
+        Column("edge_id", "string", "Edge id.", nullable=False),
+    ),
+    """
+        SELECT e.repo_id, e.role AS kind, e.rule_name AS framework, k.entry_name AS name,
+            t.node_id AS symbol_id, t.qualname AS symbol, t.node_kind AS symbol_kind, t.subkind,
+            t.path AS defined_path, t.line AS defined_line, k.evidence, e.path, e.line, e.confidence,
+            e.resolution_method AS method, e.edge_id
+        FROM e
+        JOIN t ON t.node_id = e.dst_node_id
+        JOIN (
+            SELECT entity_id,
+                max(CASE WHEN prop_key = 'entry_name' THEN value_string END) AS entry_name,
+                max(CASE WHEN prop_key = 'evidence' THEN value_string END) AS evidence
+            FROM p GROUP BY entity_id
+        ) k ON k.entity_id = e.edge_id
+    """,
+    {
+        "e": edges("ENTRY_POINT"),
+        "t": nodes("FUNCTION", "CLASS"),
+        "p": ("cpg_props", {"entity_kind": ("edge",), "prop_key": ("entry_name", "evidence")}),
+    },
 )
 
 FILES = View(
@@ -360,7 +403,7 @@ ERRORS = View(
 FLOWS = View(
     "flows",
     "One row per step of data flow: from a definition of a variable to a use (REACHES), and from an argument"
-    " to the parameter that receives it (PASSES_TO).",
+    " to the parameter or field that receives it (PASSES_TO).",
     (
         REPO_ID,
         RELATION,
@@ -372,9 +415,11 @@ FLOWS = View(
         ),
         Column("source_kind", "string", "Kind of that node: DEF_EVENT or ARGUMENT.", nullable=False),
         Column("source_line", "int", "Line of that node."),
-        Column("target_id", "string", "Node id of the use or parameter.", nullable=False),
-        Column("target", "string", "Qualified name of the variable or parameter."),
-        Column("target_kind", "string", "Kind of that node: USE_EVENT or PARAMETER.", nullable=False),
+        Column("target_id", "string", "Node id of the use, parameter or field.", nullable=False),
+        Column("target", "string", "Qualified name of the variable, parameter or field."),
+        Column(
+            "target_kind", "string", "Kind of that node: USE_EVENT, PARAMETER or BINDING.", nullable=False
+        ),
         *SOURCE_COLUMNS,
     ),
     """
@@ -398,7 +443,7 @@ FLOWS = View(
     {
         "e": edges("REACHES", "PASSES_TO"),
         "s": nodes("DEF_EVENT", "ARGUMENT"),
-        "t": nodes("USE_EVENT", "PARAMETER"),
+        "t": nodes("USE_EVENT", "PARAMETER", "BINDING"),
         "v": edges("EVENT_OF"),
         "b": nodes("BINDING"),
         "a": nodes("NAME_REF"),
@@ -474,6 +519,7 @@ VIEWS: tuple[View, ...] = (
     REFERENCES,
     IMPORTS,
     INHERITS,
+    ENTRY_POINTS,
     FLOWS,
     FILES,
     ERRORS,
@@ -484,13 +530,13 @@ VIEWS: tuple[View, ...] = (
     _table_view("properties", CPG_PROPS),
 )
 
-# Views of the observe tables: rows of all runs, at the newest version of the table and not at a pin.
-OBSERVE_VIEWS: tuple[View, ...] = tuple(_table_view(table.name, table) for table in OBSERVE_TABLES)
+# Views of what runs have recorded: rows of all runs, at the newest version of the table and not at a pin.
+RECORD_VIEWS: tuple[View, ...] = tuple(_table_view(table.name, table) for table in RECORDS)
 
 
 def view(name: str) -> View:
     """Return the view called `name`; raise UnknownName, which lists the known views."""
-    for each in (*VIEWS, *OBSERVE_VIEWS):
+    for each in (*VIEWS, *RECORD_VIEWS):
         if each.name == name:
             return each
-    raise UnknownName("view", name, (each.name for each in (*VIEWS, *OBSERVE_VIEWS)))
+    raise UnknownName("view", name, (each.name for each in (*VIEWS, *RECORD_VIEWS)))

@@ -27,6 +27,7 @@ from codeanatomy.cli.options import (
     lake_option,
     limit_option,
     repo_option,
+    wide_option,
 )
 from codeanatomy.cli.printing import (
     answer_notes,
@@ -39,10 +40,11 @@ from codeanatomy.cli.printing import (
 from codeanatomy.config import load_settings
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.query.answers import DEFAULT_LIMIT, MAX_DEPTH
-from codeanatomy.query.ask import VERBS, errors_answer
+from codeanatomy.query.ask import VERBS
+from codeanatomy.query.walks.usage import DEFAULT_CONFIDENCE
 
 if TYPE_CHECKING:
-    from codeanatomy.lake.recorded_queries import RecordedQuery
+    from codeanatomy.lake.recorded_queries import Record
     from codeanatomy.query.sql.answer import SqlAnswer
 
 DEPTH = click.IntRange(min=1, max=MAX_DEPTH)
@@ -58,15 +60,22 @@ def _depth(default: int, text: str) -> click.Option:
 # Arguments and options of each verb, beside those that all verbs have.
 PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
     "find": (
-        click.Argument(["names"], metavar="NAME"),
+        click.Argument(["names"], nargs=-1, metavar="[NAME]"),
         click.Option(["--kind"], help="Only this kind, such as class or function."),
+        click.Option(
+            ["--entry-points"],
+            is_flag=False,
+            flag_value="root",
+            metavar="[KIND]",
+            help="Only what is called from outside: requests, commands, tests. KIND is one of them, or all.",
+        ),
     ),
     "show": (SYMBOL,),
     "callers": (SYMBOL, _depth(1, "Steps: 2 includes the callers of callers.")),
     "callees": (SYMBOL, _depth(1, "Steps: 2 includes the callees of callees.")),
     "refs": (SYMBOL,),
     "path": (
-        click.Argument(["names"], nargs=2, metavar="FROM TO"),
+        click.Argument(["names"], nargs=-1, metavar="FROM TO"),
         click.Option(
             ["--by"],
             type=click.Choice(["calls", "flow"]),
@@ -100,7 +109,18 @@ PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
         _depth(5, "Maximum number of steps."),
     ),
     "explain": (click.Argument(["names"], nargs=-1, required=True, metavar="EDGE | FROM TO"),),
-    "unused": (click.Option(["--kind"], help="Only this kind: function or class."),),
+    "unused": (
+        click.Option(["--kind"], help="Only this kind: function or class."),
+        click.Option(
+            ["--min-confidence"],
+            type=click.FloatRange(0, 1),
+            default=DEFAULT_CONFIDENCE,
+            show_default=True,
+            help="Least confidence that it is dead: 0.3 also lists what may be used, 0 entry points.",
+        ),
+        click.Option(["--path"], help="Only this file or folder, or a pattern: 'shop/*.py'."),
+        click.Option(["--include-tests"], is_flag=True, help="Also list test code."),
+    ),
     "cycles": (
         click.Option(
             ["--by"],
@@ -108,6 +128,11 @@ PARAMETERS: dict[str, tuple[click.Parameter, ...]] = {
             default="imports",
             show_default=True,
             help="Cycles of imports, or of calls.",
+        ),
+        click.Option(
+            ["--runtime"],
+            is_flag=True,
+            help="Only imports that run when a module is imported: none in functions or for type checkers.",
         ),
     ),
     "unresolved": (
@@ -127,6 +152,7 @@ def _command(verb: str) -> click.Command:
     @as_of_option
     @limit_option(DEFAULT_LIMIT, "Rows to show.")
     @answer_format_option
+    @wide_option
     @click.pass_obj
     def run(
         flags: tuple[str, ...],
@@ -136,23 +162,25 @@ def _command(verb: str) -> click.Command:
         as_of: str | None,
         limit: int,
         form: AnswerFormat | None,
+        wide: bool,
         names: str | tuple[str, ...] = (),
         **options: Any,
     ) -> str:
-        from codeanatomy.query.lake import Lake
+        from codeanatomy.query.lake import Lake, recorded_errors
 
         symbols = (names,) if isinstance(names, str) else names
         try:
+            record = query_recorder(flags, lake)
             if verb == "errors":
                 # Works on a lake without a published graph, too.
-                answer = errors_answer(lake, repo_id, limit, as_of)
+                answer = recorded_errors(lake, repo_id, limit, as_of, record)
             else:
-                opened = Lake.open(lake, as_of, record=query_recorder(flags, lake))
+                opened = Lake.open(lake, as_of, record=record)
                 answer = opened.ask(verb, *symbols, repo_id=repo_id, limit=limit, **options)
         except CodeAnatomyError as error:
             print_error(error, form)
             raise
-        print_answer(answer, form)
+        print_answer(answer, form, wide=wide)
         return AT_ONCE
 
     command = click.command(verb, help=VERBS[verb].doc)(run)
@@ -160,8 +188,8 @@ def _command(verb: str) -> click.Command:
     return command
 
 
-def query_recorder(flags: tuple[str, ...], lake: str) -> Callable[[Iterable[RecordedQuery]], None] | None:
-    """Return the function that records queries in the lake, if the setting observe.record_queries is on."""
+def query_recorder(flags: tuple[str, ...], lake: str) -> Callable[[Iterable[Record]], None] | None:
+    """Return the function that records questions in the lake, if the setting observe.record_queries is on."""
     if not load_settings(flags).observe.record_queries:
         return None
     from codeanatomy.lake.recorded_queries import record_queries

@@ -18,17 +18,22 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from codeanatomy.catalog.kinds import PROFILES, Profile
+from codeanatomy.catalog.kinds import PROFILES
+from codeanatomy.cli.main import AT_ONCE
 from codeanatomy.cli.options import Format, format_choice, format_option, lake_option
 from codeanatomy.cli.printing import print_json, print_table
-from codeanatomy.config import Settings, load_settings
+from codeanatomy.config import Settings, check_master, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
 from codeanatomy.spark.lazy_session import session_for
+from codeanatomy.spark.settings import BUILD_OPTIONS
 
 if TYPE_CHECKING:
     from codeanatomy.pipeline.executors.local_process import Worker
-    from codeanatomy.plan.build_request import BuildRequest, EngineChoice, TypesChoice
+    from codeanatomy.plan.build_request import BuildRequest
     from codeanatomy.run.report import BuildReport
+
+# Tables of the graph that a build's result names.
+GRAPH_NOUNS = {"cpg_nodes": "nodes", "cpg_edges": "edges"}
 
 # A function before it is made a command.
 Command = Callable[..., Any]
@@ -60,10 +65,16 @@ REQUEST_OPTIONS = (
     click.option("--until", metavar="STAGE", help="Stop after this stage."),
     click.option(
         "--engine",
-        type=click.Choice(("auto", "spark", "local")),
-        default="auto",
-        show_default=True,
-        help="auto: local processes if at most refresh.local_bytes of sources are read, else Spark.",
+        type=click.Choice(("spark", "local")),
+        help="Build on Spark, or on processes of this machine without Java; default: the setting"
+        " runtime.engine, which is spark.",
+    ),
+    click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077."),
+    click.option(
+        "--readers",
+        type=click.Choice(("all", "modern")),
+        help="Readers that open the tables of a new lake: all, or (modern) those of deletion vectors, with"
+        " which a refresh writes less; default: all. For an existing lake: maintain --readers.",
     ),
     click.option("--full", is_flag=True, help="Build all files, even if only some have changed."),
     click.option(
@@ -91,7 +102,6 @@ def request_options(command: Command) -> Command:
 
 @click.command()
 @request_options
-@click.option("--master", metavar="URL", help="Spark master, such as local[4] or spark://host:7077.")
 @click.option(
     "--wait/--no-wait",
     default=True,
@@ -107,13 +117,15 @@ def request_options(command: Command) -> Command:
 def build(
     flags: tuple[str, ...],
     /,
+    engine: str | None,
     master: str | None,
+    readers: str | None,
     wait: bool,
     trace: str | None,
     log_format: str | None,
     form: Format,
     **ordered: Any,
-) -> None:
+) -> str:
     """Build repositories into a lake.
 
     A SOURCE is a folder or an archive (wheel, sdist, zip): a path, or a URI such as s3a://bucket/folder; or
@@ -122,28 +134,30 @@ def build(
     be built.
     """
     from codeanatomy.pipeline.executors.local_process import Worker
+    from codeanatomy.run.signals import raise_on_sigterm
 
-    with Worker() as worker:
-        if ordered["engine"] != "spark":
+    settings = _settings(flags, engine, master, readers, trace, log_format)
+    # From here on processes are started, which SIGTERM must end, too.
+    with raise_on_sigterm(), Worker() as worker:
+        if settings.runtime.engine == "local":
             # It imports what it needs while this process does.
             worker.start()
-        report = _built(_settings(flags, master, trace, log_format), worker, wait=wait, **ordered)
+        report = _built(settings, worker, wait=wait, **ordered)
     if form == "json":
         print_json(msgspec.to_builtins(report))
     else:
         _print_build(report)
     if report.status == "failed":
         raise SystemExit(EXIT_FINDINGS)
+    return AT_ONCE
 
 
 def _built(settings: Settings, worker: Worker, *, wait: bool, **ordered: Any) -> BuildReport:
     """Build with progress, logs, spans and, if it is needed, a Spark session."""
     from codeanatomy.logs import open_logs
     from codeanatomy.progress import Progress
-    from codeanatomy.run.build import build as build_run
     from codeanatomy.tracing import open_trace
 
-    request = _build_request(settings, wait=wait, **ordered)
     logs = settings.observe.log_level != "off"
     # JSON log lines are not mixed with progress lines, and text log lines not with bars.
     quiet = logs and settings.observe.log_format == "json"
@@ -151,12 +165,23 @@ def _built(settings: Settings, worker: Worker, *, wait: bool, **ordered: Any) ->
         Progress(io.StringIO() if quiet else sys.stderr, bars=not logs) as progress,
         open_logs(settings.observe),
         open_trace(settings.observe) as trace_sink,
-        session_for(settings, progress) as session,
+        session_for(settings, progress, BUILD_OPTIONS) as session,
     ):
+        if settings.runtime.engine == "spark" and is_new_lake(ordered["lake"]):
+            # Before everything that takes time to import. An existing lake may be up to date.
+            session.start()
+        request = _build_request(settings, wait=wait, **ordered)
+        from codeanatomy.run.build import build as build_run
+
         report = build_run(request, progress, session, trace_sink, worker)
     if trace_sink.problem and not logs:
         click.echo(f"warning: {trace_sink.problem}", err=True)
     return report
+
+
+def is_new_lake(lake: str) -> bool:
+    """Whether nothing was ever built into a lake; False where only an object store knows."""
+    return "://" not in lake and not Path(lake, "meta").exists()
 
 
 @click.command()
@@ -169,7 +194,16 @@ def _built(settings: Settings, worker: Worker, *, wait: bool, **ordered: Any) ->
 )
 @format_choice("A table for people, one object, or a graph for Graphviz.", "dot")
 @click.pass_obj
-def plan(flags: tuple[str, ...], /, impact: bool, form: str, **ordered: Any) -> None:
+def plan(
+    flags: tuple[str, ...],
+    /,
+    engine: str | None,
+    master: str | None,
+    readers: str | None,
+    impact: bool,
+    form: str,
+    **ordered: Any,
+) -> None:
     """Show what a build would do, without doing it.
 
     Lists the steps, their inputs, and why each runs or is skipped; for a repository that would be refreshed,
@@ -179,8 +213,9 @@ def plan(flags: tuple[str, ...], /, impact: bool, form: str, **ordered: Any) -> 
     from codeanatomy.progress import Progress
     from codeanatomy.run.build import plan as plan_build
 
+    settings = _settings(flags, engine, master, readers)
     with Progress(sys.stderr) as progress:
-        planned = plan_build(_build_request(load_settings(flags), **ordered), progress, impact=impact)
+        planned = plan_build(_build_request(settings, **ordered), progress, impact=impact)
     if form == "json":
         print_json({"nothing_to_do": planned.nothing_to_do, **msgspec.to_builtins(planned)})
     elif form == "dot":
@@ -201,40 +236,35 @@ def _build_request(
     repo_id: str | None,
     repos_file: Path | None,
     scip: tuple[str, ...],
-    types: TypesChoice,
-    until: str | None,
-    profile: Profile,
-    full: bool,
-    engine: EngineChoice,
-    since: str | None,
-    wait: bool = True,
+    **options: Any,
 ) -> BuildRequest:
+    """Return the request of a command; `options` are further fields of BuildRequest."""
     from codeanatomy.plan.build_request import BuildRequest, scip_choice
     from codeanatomy.plan.repositories import parse_repositories
 
     repositories = tuple(parse_repositories(sources, repo_id, repos_file))
-    return BuildRequest(
-        lake,
-        settings,
-        repositories,
-        scip_choice(scip, repositories),
-        types,
-        profile,
-        until,
-        wait,
-        full,
-        engine,
-        since,
-    )
+    return BuildRequest(lake, settings, repositories, scip_choice(scip, repositories), **options)
 
 
 def _settings(
-    flags: tuple[str, ...], master: str | None, trace: str | None, log_format: str | None
+    flags: tuple[str, ...],
+    engine: str | None = None,
+    master: str | None = None,
+    readers: str | None = None,
+    trace: str | None = None,
+    log_format: str | None = None,
 ) -> Settings:
-    """Load the settings of a build; --master, --trace and --log-format are short names of settings."""
-    named = {"runtime.master": master, "observe.trace": trace, "observe.log_format": log_format}
+    """Load the settings of a build; --engine, --master and the like are short names of settings."""
+    named = {
+        "runtime.engine": engine,
+        "runtime.master": master,
+        "delta.readers": readers,
+        "observe.trace": trace,
+        "observe.log_format": log_format,
+    }
     given = (*flags, *(f"{key}={value}" for key, value in named.items() if value))
     settings = load_settings(given)
+    check_master(settings)
     if log_format and settings.source("observe.log_level") == "default":
         # --log-format without a log level turns the log on.
         return load_settings((*given, "observe.log_level=info"))
@@ -242,18 +272,13 @@ def _settings(
 
 
 def _print_build(report: BuildReport) -> None:
-    """Print tables and repositories of a build for people."""
+    """Print the repositories of a build for people, and what it wrote in one line."""
     if report.status == "unchanged":
         names = ", ".join(report.repositories)
         click.echo(
             f"unchanged since run {report.run_id}: {names} ({report.seconds['total']:.1f} s)", err=True
         )
         return
-    print_table(
-        ("table", "version", "rows"),
-        [(name, str(table.version), f"{table.rows:,}") for name, table in report.tables.items()],
-    )
-    click.echo("")
     print_table(
         ("repository", "status", "files", "failures", "error"),
         [
@@ -267,7 +292,16 @@ def _print_build(report: BuildReport) -> None:
             for name, repository in report.repositories.items()
         ],
     )
-    click.echo(f"\nrun {report.run_id} in {report.seconds['total']:.1f} s", err=True)
+    for name, repository in report.repositories.items():
+        for warning in repository.warnings:
+            click.echo(f"warning: {name}: {warning}", err=True)
+    rows = sum(table.rows for table in report.tables.values())
+    made = [
+        f"{report.tables[name].rows:,} {noun}" for name, noun in GRAPH_NOUNS.items() if name in report.tables
+    ]
+    graph = f" (graph: {', '.join(made)})" if made else ""
+    click.echo(f"\nwrote {rows:,} rows of {len(report.tables):,} tables{graph}")
+    click.echo(f"run {report.run_id} in {report.seconds['total']:.1f} s", err=True)
     for name, reasons in report.redone.items():
         counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.items())
         click.echo(f"{name}: {sum(reasons.values()):,} files redone ({counts})", err=True)

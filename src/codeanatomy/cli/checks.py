@@ -5,7 +5,7 @@
     codeanatomy verify --lake lake --as-of 2026-05-01T12:00Z
     codeanatomy verify --lake lake --against-clean
 
-Only `verify --against-clean`, which builds the sources again, needs a JVM.
+Only `verify --against-clean`, which builds the sources again, needs a JVM, unless `runtime.engine` is local.
 Tests: `tests/unit/query/test_verify.py`, `tests/unit/query/test_run_diff.py`,
 `tests/unit/run/test_clean_build.py`.
 """

@@ -8,6 +8,7 @@ Tests: `tests/unit/cli/test_docs.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import cleandoc
 from pathlib import Path
 from textwrap import dedent
 
@@ -20,7 +21,7 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.catalog.settings import DeltaOptions, ExtractOptions, ObserveOptions, RefreshOptions
 from codeanatomy.catalog.spec import Column, SemanticType, Table, contract_json
-from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS, View
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS, View
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import events
 from codeanatomy.delta.commit_stamp import Commit
@@ -29,7 +30,6 @@ from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.write.commit import Retry
 from codeanatomy.lake.lease import LeaseRow
 from codeanatomy.lake.manifest import RunManifest
-from codeanatomy.pipeline.context import CacheUse
 from codeanatomy.plan.run_plan import Plan
 from codeanatomy.query.answers import Answer
 from codeanatomy.query.checks.compare import Comparison
@@ -41,6 +41,7 @@ from codeanatomy.query.sql.diagnostics import CODES
 from codeanatomy.query.sql.light import SqlAnswer
 from codeanatomy.query.status.activity import Observation
 from codeanatomy.query.status.lake_status import LakeStatus
+from codeanatomy.query.status.run_comparison import RunComparison
 from codeanatomy.query.status.run_reports import RunReport, Runs
 from codeanatomy.run.report import BuildReport
 from codeanatomy.spark.metrics import OperatorMetric
@@ -72,7 +73,6 @@ CONTRACTS: tuple[type, ...] = (
     Plan,
     BuildReport,
     OperatorMetric,
-    CacheUse,
     Answer,
     RunDiff,
     TableChanges,
@@ -83,6 +83,7 @@ CONTRACTS: tuple[type, ...] = (
     LakeStatus,
     Runs,
     RunReport,
+    RunComparison,
     Observation,
 )
 
@@ -176,7 +177,7 @@ def views_page() -> str:
         "| view | |",
         "|---|---|",
     ]
-    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in OBSERVE_VIEWS]
+    parts += [f"| [{view.name}](tables.md#{view.name}) | {_cell(view.doc)} |" for view in RECORD_VIEWS]
     for view in VIEWS:
         parts += ["", f"## {view.name}\n", f"{view.doc}\n", "| column | type | null | |", "|---|---|---|---|"]
         parts += [
@@ -256,6 +257,10 @@ def catalog_snapshot() -> str:
 def schemas_snapshot() -> str:
     """Return the JSON Schema of every contract struct."""
     _, components = msgspec.json.schema_components(CONTRACTS)
+    for component in components.values():
+        # Docstrings are without indentation from Python 3.13 on.
+        if "description" in component:
+            component["description"] = cleandoc(component["description"])
     # References point to #/$defs, so that the page as a whole is a schema.
     page = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": components}
     return msgspec.json.format(msgspec.json.encode(page, order="sorted"), indent=1).decode() + "\n"

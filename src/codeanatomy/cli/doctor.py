@@ -62,6 +62,7 @@ class Check(Struct, frozen=True):
 def examine(driver_memory: str) -> tuple[Check, ...]:
     """Check all requirements of a session with this driver memory (such as `4g`)."""
     checks: tuple[tuple[str, Callable[[], Check]], ...] = (
+        ("python", _python),
         ("java", _java),
         ("packages", _packages),
         ("cache", _cache),
@@ -233,6 +234,12 @@ def _disk() -> Check:
         status: Status = "fail" if free < NO_DISK else "warn"
         return Check("disk", status, state, f"free some space, or set {CACHE_VARIABLE} and SPARK_LOCAL_DIRS")
     return Check("disk", "ok", state)
+
+
+def _python() -> Check:
+    """Name the interpreter, which is the parser of the sources."""
+    running = ".".join(map(str, sys.version_info[:3]))
+    return Check("python", "ok", f"Python {running}: it parses the sources, with the syntax of its version")
 
 
 def _scip() -> Check:

@@ -73,7 +73,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
         "status": CommandEntry(
             "runs", "Show what a lake has published, and whether the sources have changed since."
         ),
-        "runs": CommandEntry("runs", "List the runs of a lake, newest first, or show one."),
+        "runs": CommandEntry("runs", "List, show or compare the runs of a lake."),
         "observe": CommandEntry(
             "observe", "Summarize the last runs: slow steps, growth, retries, pruning, maintenance."
         ),
@@ -147,6 +147,18 @@ class Commands(click.Group):
         command: click.Command = getattr(module, "COMMANDS", {}).get(cmd_name) or getattr(module, cmd_name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the arguments. Raise UsageError, with similar names, if there is none."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS)
+            guess = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{guess}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a titled list per group; a summary that is too long for its line is wrapped."""
         width = max(map(len, COMMANDS))
@@ -196,10 +208,9 @@ def run_command() -> object:
         click.echo("stopped", err=True)
         raise SystemExit(getattr(stopped, "exit_code", EXIT_INTERRUPTED)) from None
     except CodeAnatomyError as error:
-        from codeanatomy.cli.printing import escape_unprintable
+        from codeanatomy.cli.printing import error_lines
 
-        # Line by line: a name or a path in the message may have any character.
-        click.echo("\n".join(map(escape_unprintable, f"error {error}".split("\n"))), err=True)
+        click.echo("\n".join(error_lines(error)), err=True)
         raise SystemExit(error.exit_code) from None
     except BrokenPipeError:
         # The reader of the pipe (`| head`) has ended.
@@ -214,3 +225,7 @@ def run_command() -> object:
         traceback.print_exception(error)
         click.echo("error: this is a bug in codeanatomy; please report it with the lines above", err=True)
         raise SystemExit(EXIT_BUG) from error
+
+
+if __name__ == "__main__":
+    main()

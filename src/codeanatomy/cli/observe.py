@@ -76,7 +76,7 @@ TITLES: dict[Topic, str] = {
     "retries": "Commits that were tried again, the newest first",
     "violations": "Rules that rows broke, the newest first",
     "pruning": "Files that scans had to read, most first",
-    "caches": "Caches",
+    "questions": "Questions, the slowest verb first",
     "maintenance": "Maintenance, the newest first",
 }
 
@@ -162,16 +162,18 @@ def _pruning(activity: Observation) -> Cells:
     ]
 
 
-def _caches(activity: Observation) -> Cells:
-    return ("table", "policy", "uses", "hits", "MB"), [
+def _questions(activity: Observation) -> Cells:
+    return ("verb", "questions", "median s", "slowest s", "last: files", "MB", "rows"), [
         (
-            line.table,
-            line.policy,
-            count_text(line.uses),
-            count_text(line.hits),
-            megabytes_text(line.size_bytes),
+            line.verb,
+            count_text(line.questions),
+            f"{line.median_ms / 1000:.3f}",
+            f"{line.slowest_ms / 1000:.3f}",
+            count_text(line.files),
+            megabytes_text(line.bytes),
+            count_text(line.rows),
         )
-        for line in activity.caches
+        for line in activity.questions
     ]
 
 
@@ -197,7 +199,7 @@ TABLES: dict[Topic, Callable[[Observation], Cells]] = {
     "retries": _retries,
     "violations": _violations,
     "pruning": _pruning,
-    "caches": _caches,
+    "questions": _questions,
     "maintenance": _maintenance,
 }
 

@@ -66,6 +66,7 @@ answer_format_option = click.option(
     type=click.Choice(["table", "json", "jsonl", "csv", "markdown"]),
     help="Output format; default: table on a terminal, JSON elsewhere.",
 )
+wide_option = click.option("--wide", is_flag=True, help="Show all columns of a table.")
 format_option = format_choice("Output format.")
 lake_option = lake_choice(required=True)
 repo_option = click.option("--repo-id", "--repo", "repo_id", metavar="NAME", help="Only this repository.")

@@ -3,9 +3,11 @@
     codeanatomy status --lake lake
     codeanatomy runs --lake lake
     codeanatomy runs show 20260501T12 --lake lake
+    codeanatomy runs compare 20260501T12 latest --lake lake       # why was this run slower?
 
 Figures that were not recorded are shown as "-".
-Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`.
+Tests: `tests/unit/query/test_status.py`, `tests/unit/query/test_runs.py`,
+`tests/unit/query/test_run_comparison.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ import msgspec
 
 from codeanatomy.catalog.readers import READERS
 from codeanatomy.cli.options import (
+    AnswerFormat,
     Format,
     as_of_option,
+    format_choice,
     format_option,
     lake_choice,
     lake_option,
@@ -32,18 +36,22 @@ from codeanatomy.cli.printing import (
     escape_unprintable,
     megabytes_text,
     print_json,
+    print_rows,
     print_table,
 )
 from codeanatomy.config import load_settings
 
 if TYPE_CHECKING:
     from codeanatomy.query.status.lake_status import LakeStatus, RepositoryStatus
+    from codeanatomy.query.status.run_comparison import CostDifference, RunComparison
     from codeanatomy.query.status.run_reports import RunReport, StepReport
 
 # Repositories and errors of a run that are shown.
 MAX_SHOWN = 20
 # Characters of a commit or a fingerprint that are enough to identify it.
 ID_CHARS = 12
+# Characters of an operator or a fact that are shown of two runs side by side.
+MAX_PLAN_CHARS = 80
 
 
 @click.command()
@@ -75,10 +83,11 @@ def status(flags: tuple[str, ...], lake: str, as_of: str | None, limit: int, for
 @format_option
 @click.pass_context
 def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> None:
-    """List the runs of a lake, newest first, or show one."""
+    """List, show or compare the runs of a lake."""
     if context.invoked_subcommand is not None:
-        # Options before `show` apply to it, too.
-        context.default_map = {"show": {"form": form, **({"lake": lake} if lake else {})}}
+        # Options before the subcommand apply to it, too.
+        given = {"form": form, **({"lake": lake} if lake else {})}
+        context.default_map = {"show": given, "compare": given}
         return
     if lake is None:
         raise click.UsageError("Missing option '--lake'.", context)
@@ -107,7 +116,7 @@ def runs(context: click.Context, lake: str | None, limit: int, form: Format) -> 
     )
     hidden = listed.total - len(listed.rows)
     cut = f", {hidden:,} not shown (--limit)" if hidden > 0 else ""
-    click.echo(f"{listed.total:,} runs{cut}", err=True)
+    click.echo(f"{listed.total:,} run{'' if listed.total == 1 else 's'}{cut}", err=True)
 
 
 @runs.command("show")
@@ -128,6 +137,122 @@ def runs_show(run_id: str, lake: str, form: Format) -> None:
     _print_run(report)
 
 
+@runs.command("compare")
+@click.argument("run_a", metavar="A")
+@click.argument("run_b", metavar="[B]", default="latest")
+@lake_option
+@limit_option(10, "Lines of each kind to show.")
+@format_choice("Output format.", "jsonl", "csv", "markdown")
+def runs_compare(run_a: str, run_b: str, lake: str, limit: int, form: AnswerFormat) -> None:
+    """Compare two runs, to see why one was slower.
+
+    A and B are ids of runs, the first characters of them, or `latest`, which is also the default of B. What
+    took longer or wrote more comes first; then frames of Spark and their operators, settings and versions.
+    """
+    from codeanatomy.query.status.run_comparison import LINE_COLUMNS, compare_runs, comparison_lines
+
+    compared = compare_runs(lake, run_a, run_b, limit=limit)
+    if form == "json":
+        print_json(msgspec.to_builtins(compared))
+    elif form == "table":
+        _print_comparison(compared)
+    else:
+        print_rows(LINE_COLUMNS, comparison_lines(compared), form, every_column=True)
+    for note in compared.notes:
+        _print_note(f"note: {note}")
+    for kind, left in compared.cut.items():
+        click.echo(f"{kind}: {left:,} not shown (--limit)", err=True)
+
+
+def _print_comparison(compared: RunComparison) -> None:
+    a, b = compared.a, compared.b
+    print_table(
+        ("run", "is", "status", "mode", "started", "seconds", "repositories", "rows"),
+        [
+            (
+                run.run_id,
+                name,
+                run.status,
+                run.mode,
+                _time(run.started_at),
+                f"{run.seconds:.1f}",
+                f"{run.repositories:,}",
+                count_text(run.rows),
+            )
+            for name, run in (("A", a), ("B", b))
+        ],
+    )
+    if compared.costs:
+        click.echo("")
+        header = ("scope", "step", "name", "s A", "s B", "B - A", "rows A", "rows B", "MB A", "MB B")
+        print_table(header, [_cost_cells(each) for each in compared.costs])
+    if compared.frames:
+        click.echo("")
+        print_table(
+            ("step", "frame", "plan", "s A", "s B"),
+            [
+                (each.step, each.frame, each.plan, _seconds(each.seconds_a), _seconds(each.seconds_b))
+                for each in compared.frames
+            ],
+        )
+    if compared.operators:
+        click.echo("")
+        print_table(
+            ("step", "frame", "operator", "change", "A", "B"),
+            [
+                (
+                    each.step,
+                    each.frame,
+                    each.operator,
+                    each.change,
+                    _operator_text(each.line_a, each.metrics_a),
+                    _operator_text(each.line_b, each.metrics_b),
+                )
+                for each in compared.operators
+            ],
+        )
+    click.echo("")
+    if compared.facts:
+        print_table(
+            ("fact", "A", "B"),
+            [(each.name, _fact_text(each.a), _fact_text(each.b)) for each in compared.facts],
+        )
+    else:
+        click.echo("the same settings, versions and sources")
+
+
+def _cost_cells(line: CostDifference) -> tuple[str, ...]:
+    return (
+        line.scope,
+        line.step or "-",
+        line.name,
+        _seconds(line.seconds_a),
+        _seconds(line.seconds_b),
+        f"{line.seconds:+.2f}",
+        count_text(line.rows_a),
+        count_text(line.rows_b),
+        megabytes_text(line.bytes_a),
+        megabytes_text(line.bytes_b),
+    )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"
+
+
+def _operator_text(line: str | None, metrics: Mapping[str, int]) -> str:
+    """Describe an operator in a cell: the beginning of its line, and its metrics."""
+    if line is None:
+        return "-"
+    figures = ", ".join(f"{name} {value:,}" for name, value in metrics.items())
+    text = line if len(line) <= MAX_PLAN_CHARS else f"{line[:MAX_PLAN_CHARS]}..."
+    return f"{text}; {figures}" if figures else text
+
+
+def _fact_text(text: str | None) -> str:
+    return "-" if text is None else text if len(text) <= MAX_PLAN_CHARS else f"{text[:MAX_PLAN_CHARS]}..."
+
+
 def _repository_cells(row: RepositoryStatus) -> tuple[str, ...]:
     return (
         row.repo_id,
@@ -144,14 +269,21 @@ def _repository_cells(row: RepositoryStatus) -> tuple[str, ...]:
 
 def _print_state(report: LakeStatus) -> None:
     """Print beside the table: what is published, the last failed run, and the process that writes."""
+    from codeanatomy.lake.engine_facts import engine_text
+
     hidden = report.total - len(report.repositories)
     shown = f"{report.total:,} repositories{f', {hidden:,} not shown (--limit)' if hidden > 0 else ''}"
     if report.run_id is None or report.published_at is None:
         click.echo("nothing is published", err=True)
     else:
         _print_note(f"published by run {report.run_id} at {_time(report.published_at)}: {shown}")
+        if report.engine_facts is not None:
+            _print_note(f"engine of its newest build: {engine_text(report.engine_facts)}")
         opens_all = len(report.readers) == len(READERS)
         _print_note(f"readers of its tables: {'all' if opens_all else ', '.join(report.readers)}")
+    if report.damaged:
+        names = ", ".join(report.damaged)
+        _print_note(f"damaged: {names}; `codeanatomy build` with all sources of the lake makes them again")
     if report.failed is not None:
         _print_note(f"run {report.failed.run_id} failed at {_time(report.failed.finished_at)}:")
         for name, error in list(report.failed.errors.items())[:MAX_SHOWN]:
@@ -174,6 +306,8 @@ def _redone_text(counts: Mapping[str, int] | None) -> str:
 
 
 def _print_run(report: RunReport) -> None:
+    from codeanatomy.lake.engine_facts import engine_text
+
     line = report.line
     facts = {
         "run": line.run_id,
@@ -182,6 +316,7 @@ def _print_run(report: RunReport) -> None:
         "seconds": f"{line.seconds:.1f}",
         "repositories": _part_text(line.succeeded, line.repositories),
         "rows": count_text(line.rows),
+        "engine": engine_text(line.engine_facts) if line.engine_facts else "-",
         "trace": report.trace_id or "-",
     }
     print_table(("fact", "value"), list(facts.items()))
@@ -190,6 +325,21 @@ def _print_run(report: RunReport) -> None:
         ("step", "status", "seconds", "rows", "MB", "jobs", "tasks", "skew", "spilled MB", "made from"),
         [_step_cells(step) for step in report.steps],
     )
+    if report.frames:
+        click.echo("")
+        print_table(
+            ("step", "frame", "seconds", "operators", "plan"),
+            [
+                (
+                    frame.step,
+                    frame.frame,
+                    "-" if frame.milliseconds is None else f"{frame.milliseconds / 1000:.1f}",
+                    count_text(frame.operators),
+                    _short(frame.plan_hash),
+                )
+                for frame in report.frames
+            ],
+        )
     if report.pins:
         click.echo("")
         print_table(

@@ -30,7 +30,6 @@ Log entries in Python (`write.log_writer`, with `log.entries` and `log.deletion_
     (`write.table_features`). For tables without features that need Spark: several times faster for nested
     rows, and milliseconds per commit.
 
-`write.staging` writes intermediate DataFrames to tables of their own below `staging/`, which no reader of the
-lake opens; without contract and checks. Maintenance (`codeanatomy.maintain`) rewrites files with OPTIMIZE and
-deletes them with VACUUM, which change no rows, and exports snapshots to new tables with `log.entries`.
+Maintenance (`codeanatomy.maintain`) rewrites files with OPTIMIZE and deletes them with VACUUM, which change
+no rows, and exports snapshots to new tables with `log.entries`.
 """

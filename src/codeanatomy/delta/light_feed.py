@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct
 
 from codeanatomy import catalog
 from codeanatomy.catalog.spec import Table
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 RECORDED = "delta.enableChangeDataFeed"
 TIMESTAMPS = "delta.enableInCommitTimestamps"
 REPOSITORY = "repo_id"
+# Errors of a log entry that is gone or damaged.
+UNREADABLE = (FileNotFoundError, MsgspecError, ValueError)
 READ_INSTEAD = "read the whole table at its newest version (build --full does)"
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 # Appended to the columns of the table. Times are in UTC, without a zone in DuckDB.
@@ -187,7 +189,7 @@ def records_changes(root: str, name: str, version: int) -> bool:
     """Return whether a version of a table records its changes."""
     try:
         return _is_recorded(replay_log(location(root, name), version).metadata)
-    except FileNotFoundError as problem:
+    except UNREADABLE as problem:
         raise _missing_entry(name, version) from problem
 
 
@@ -241,11 +243,11 @@ def _state_before(place: str, name: str, version: int) -> LogState:
     entry = _read_entry(place, name, version)
     try:
         state = replay_log(place, version - 1) if version else LogState({}, {}, {})
-    except FileNotFoundError:
+    except UNREADABLE:
         try:
             # Earlier entries are gone. The state after the version lacks only files that it has removed.
             state = replay_log(place, version)
-        except FileNotFoundError as problem:
+        except UNREADABLE as problem:
             raise _missing_entry(name, version) from problem
     metadata = _newest_metadata(entry) or state.metadata
     if not _is_recorded(metadata):
@@ -281,7 +283,7 @@ def _restored_version(place: str, name: str, version: int) -> int | None:
     """Return the version that a commit has restored; None if it is no restore."""
     try:
         info = read_commit_info(place, version)
-    except FileNotFoundError as problem:
+    except UNREADABLE as problem:
         raise _missing_entry(name, version) from problem
     if info.get("operation") != "RESTORE":
         return None
@@ -292,7 +294,7 @@ def _restored_version(place: str, name: str, version: int) -> int | None:
 def _read_entry(place: str, name: str, version: int) -> list[Action]:
     try:
         return read_actions(place, version)
-    except FileNotFoundError as problem:
+    except UNREADABLE as problem:
         raise _missing_entry(name, version) from problem
 
 
@@ -345,7 +347,7 @@ def _require_files(place: str, name: str, commits: Sequence[FeedCommit]) -> None
             vectors = (vector_path(each) for each in file.vectors if each)
             paths = (path for path in (unquote(file.logged_path), *vectors) if path is not None)
             files |= {path: commit.version for path in paths if path not in files}
-    for path in folder_of(place).missing(list(files)):
+    for path in folder_of(place).damaged(list(files)):
         raise FeedLost(f"a file of version {files[path]} of {name} was vacuumed: {path}", READ_INSTEAD)
 
 

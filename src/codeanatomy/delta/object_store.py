@@ -110,6 +110,11 @@ def object_store(uri: str) -> ObjectStore:
     return _open(uri.rstrip("/"), tuple(sorted(options.items())))
 
 
+def uses_stores() -> bool:
+    """Whether this process has opened a store, so that forks of it cannot."""
+    return _Process.owner is not None
+
+
 @lru_cache(maxsize=MAX_STORES)
 def _open(uri: str, options: tuple[tuple[str, str], ...]) -> ObjectStore:
     parts = urlsplit(uri)

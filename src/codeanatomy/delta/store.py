@@ -24,7 +24,7 @@ from codeanatomy.config import Settings
 from codeanatomy.delta.events import Recorder, discard
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
-from codeanatomy.spark.session import require_delta
+from codeanatomy.spark.session import require_delta, require_settings
 from codeanatomy.spark.versions import require_internals
 
 
@@ -44,6 +44,7 @@ class Store(LakeTables):
         record: Recorder = discard,
         require_local_paths: bool = False,
     ) -> None:
+        require_settings(spark)
         require_delta(spark)
         if self.uses_internals:
             require_internals(spark)

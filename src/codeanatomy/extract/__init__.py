@@ -8,6 +8,7 @@ extractors          the extractors run on every file, in order
 file_rows           all rows of one file, and their Arrow batches
 libcst              spans, facts and qualified names for `libcst_files`
 libcst_files        LibCST's lossless tree
+newer_syntax        name the Python version that a rejected file needs
 partitions          divide files into tasks of equal cost
 positions           convert line and column of other tools to byte offsets
 pyrefly             read the report of the type checker for `type_checker_files`

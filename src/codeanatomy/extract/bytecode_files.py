@@ -24,7 +24,8 @@ constant is the same in every process: members of a frozenset are sorted by thei
   its name, an integer of more than 2,048 bits is in hex because Python may refuse to write it in decimal.
 
 `bytecode.instructions` decodes instructions, `bytecode.stack_depth` computes depths. A warning of the
-compiler becomes one problem, though it compiles a `finally` block twice.
+compiler becomes one problem, though it compiles a `finally` block twice. Under an interpreter whose bytecode
+is not known (`RELEASES`) a file has no code objects, and a problem that names the interpreter.
 
 Tests: `tests/unit/extract/test_bytecode_files.py`.
 """
@@ -39,6 +40,7 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.bytecode import instructions as bytecode
 from codeanatomy.extract.bytecode.instructions import Instructions, decode_instructions
 from codeanatomy.extract.bytecode.stack_depth import stack_depths
 from codeanatomy.extract.evidence import MESSAGE_CHARS, ExtractorResult, Problem, problem_from
@@ -50,6 +52,10 @@ NUMBERS = ("argcount", "posonlyargcount", "kwonlyargcount", "nlocals", "stacksiz
 NAMES = ("varnames", "freevars", "cellvars", "names")
 # Longer integers may have more digits than Python's smallest limit for writing them in decimal, 640.
 DECIMAL_BITS = 2048
+UNKNOWN_BYTECODE = (
+    f"the bytecode of {platform.python_implementation()} {platform.python_version()} is not known: "
+    f"build with Python {' or '.join(bytecode.RELEASES.values())}"
+)
 
 Columns: TypeAlias = dict[str, list[Any]]
 Span: TypeAlias = tuple[int | None, int | None]
@@ -60,7 +66,9 @@ def bytecode_files_v1(source: Source, options: ExtractOptions) -> ExtractorResul
     """Extract the code objects that the running Python compiles the file to."""
     cells: dict[str, Any] = {"python_version": platform.python_version()}
     code, problems = _compile(source)
-    if code is not None:
+    if code is not None and bytecode.RELEASE is None:
+        problems.append(Problem("error", "decode", "UnknownBytecode", UNKNOWN_BYTECODE))
+    elif code is not None:
         cells["code_objects"] = _code_objects(source, code, options.max_value_chars)
     return ExtractorResult(cells, tuple(problems))
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.extract.newer_syntax import explain_newer_syntax
 from codeanatomy.sources.source_file import Source
 from codeanatomy.spans import col_to_byte
 
@@ -88,6 +89,8 @@ def problem_from(source: Source, stage: str, error: BaseException, severity: Sev
     if isinstance(error, SyntaxError):
         message = error.msg or message
         line, col = _position(source, error)
+        newer = explain_newer_syntax(source.line_text(error.lineno or 0) or "", col, message)
+        message = f"{message}: {newer}" if newer else message
     bstart = None if line is None or col is None else source.offset_at(line, col)
     kind = type(error).__name__
     return Problem(severity, stage, kind, message[:MESSAGE_CHARS], col, bstart, bstart, line)

@@ -51,6 +51,8 @@ class RepositoryRoot(Struct, frozen=True, array_like=True):
     repo_id: str
     kind: str
     root: str
+    # Import name of the package that the root is; empty if it is none.
+    package: str = ""
 
 
 class FilePartition(Struct, frozen=True, tag=True):

@@ -38,6 +38,9 @@ RULES = "rules 1"
 PARTITION_BYTES = 4 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 READ, CELLS = 0, 1
+CRASHED = Problem(
+    "error", "check", "checker_failed", "the type checker crashes on this file: it was left out"
+)
 
 
 class CheckerReport(Struct, frozen=True, array_like=True):
@@ -48,6 +51,8 @@ class CheckerReport(Struct, frozen=True, array_like=True):
     tree: str
     # Of the tool and of our rules.
     version: str
+    # Files that the tool crashes on.
+    left_out: list[str] = []
 
 
 class TypesPartition(Struct, frozen=True, tag=True):
@@ -124,6 +129,8 @@ def extract_types(
             yield _rows(file, None, skips)
             continue
         file["file_sha256"] = sha256(raw).hexdigest()
+        if entry.path in report.left_out:
+            skips = (*skips, CRASHED)
         result = ExtractorResult({}, skips) if skips else _extract_file(opened[number], source)
         row = extractor_row(TYPES, {**file, "witness_version": report.version}, result)
         yield _rows(file, row, result.problems)

@@ -40,6 +40,7 @@ from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.costs import Costs
 from codeanatomy.extract.evidence import Extractor, Problem, SkippedSteps
 from codeanatomy.extract.file_rows import (
     FAILURES,
@@ -75,6 +76,10 @@ FORK = get_context("fork")
 # Sent to the child.
 Chunk: TypeAlias = FilePartition | ScipPartition | TypesPartition
 Task: TypeAlias = Chunk | CheckerTask | IndexTask
+# Names of what is measured: running a tool, reading and decoding a file, and packing its rows.
+STEP = "extract"
+TOOLS: Mapping[type, str] = {CheckerTask: "pyrefly", IndexTask: "scip-python"}
+READ, PACK = "read", "pack"
 # Called before each step with the number of the file in its chunk and of the step.
 EnterFile: TypeAlias = Callable[[int, int], None]
 
@@ -92,6 +97,8 @@ class ChunkResult(NamedTuple):
     tables: Mapping[str, pa.RecordBatch]
     # Group of files, name, content.
     pieces: Sequence[tuple[str, str, bytes]]
+    # What it has cost, as counters.
+    costs: Mapping[str, int] = {}
 
 
 # Further work on the files of a chunk in the child. Arguments: the files, their rows by table, those that
@@ -139,11 +146,18 @@ def extract_task(
     child = _ChildProcess(extractors, options, work)
     chunks = _chunks(task, options)
     try:
+        began = time.perf_counter()
         chunk = next(chunks, None)
+        # A tool runs before its first chunk.
+        tool = TOOLS.get(type(task))
+        tool_seconds = time.perf_counter() - began if tool else 0.0
         if chunk is not None:
             child.send(ChunkRequest(chunk, {}))
         while chunk is not None:
             packed = _receive_chunk(child, chunk)
+            if tool and tool_seconds:
+                packed[0] = _with_cost(packed[0], tool, tool_seconds)
+                tool_seconds = 0.0
             chunk = next(chunks, None)
             if chunk is not None:
                 child.send(ChunkRequest(chunk, {}))
@@ -152,6 +166,14 @@ def extract_task(
         child.stop()
         # Removes the folder of a tool.
         chunks.close()
+
+
+def _with_cost(packed: PackedChunk, tool: str, seconds: float) -> PackedChunk:
+    """Add what a tool has cost to the counts of its first chunk."""
+    costs = Costs()
+    costs.add(STEP, tool, seconds)
+    counts = {**packed.counts.get(packed.repo_id, {}), **costs.counters()}
+    return structs.replace(packed, counts={**packed.counts, packed.repo_id: counts})
 
 
 def _chunks(task: Task, options: ExtractOptions) -> Generator[Chunk, None, None]:
@@ -339,28 +361,58 @@ def _pack_chunk(
     options: ExtractOptions,
     work: ChunkWork,
 ) -> PackedChunk:
-    task, skipped_steps = request.task, request.skipped_steps
+    task, skipped_steps, costs = request.task, request.skipped_steps, Costs()
     if isinstance(task, FilePartition):
-        files = list(_extract_files(task, skipped_steps, enter, extractors, options))
+        clock = _StepClock(enter, (READ, *(extractor.table for extractor in extractors)), costs)
+        files = list(_extract_files(task, skipped_steps, clock, extractors, options))
+        clock.stop()
     elif isinstance(task, ScipPartition):
-        files = list(extract_documents(task, options, skipped_steps, enter))
+        with costs.timed(STEP, SCIP):
+            files = list(extract_documents(task, options, skipped_steps, enter))
     else:
-        files = list(extract_types(task, options, skipped_steps, enter))
+        with costs.timed(STEP, TYPES):
+            files = list(extract_types(task, options, skipped_steps, enter))
     work_step = len(extractors) + 1
     enter(0, work_step + 1)
-    batches = table_batches(extract_tables(extractors), files)
+    with costs.timed(STEP, PACK):
+        batches = table_batches(extract_tables(extractors), files)
     failed = {file: steps[work_step] for file, steps in skipped_steps.items() if work_step in steps}
     made = work(files, batches, failed, lambda file: enter(file, work_step))
     enter(0, work_step + 1)
     rows = {name: batch for name, batch in {**batches, **made.tables}.items() if batch.num_rows}
-    # Not compressed: the pipe is fast, and what is written to files is compressed there.
-    streams = {name: pack_rows(batch, None) for name, batch in rows.items()}
+    with costs.timed(STEP, PACK):
+        # Not compressed: the pipe is fast, and what is written to files is compressed there.
+        streams = {name: pack_rows(batch, None) for name, batch in rows.items()}
     first = files[0][FILE] if files else {}
     repo_id = first.get("repo_id") or ""
     counts = count_rows(files)
-    for name, batch in made.tables.items():
-        counts.setdefault(repo_id, {})[name] = batch.num_rows
+    own = counts.setdefault(repo_id, {}) if files else {}
+    own.update({name: batch.num_rows for name, batch in made.tables.items()})
+    own.update({**costs.counters(), **made.costs})
     return PackedChunk(repo_id, first.get("file_id") or "", streams, counts, list(made.pieces))
+
+
+class _StepClock:
+    """Report the steps of files as they begin, and measure each until the next one begins."""
+
+    def __init__(self, enter: EnterFile, names: Sequence[str], costs: Costs) -> None:
+        self._enter = enter
+        self._names = names
+        self._costs = costs
+        self._name, self._began = READ, time.perf_counter()
+
+    def __call__(self, file: int, step: int) -> None:
+        self._enter(file, step)
+        self._switch(self._names[step])
+
+    def stop(self) -> None:
+        """End the last step."""
+        self._switch(READ)
+
+    def _switch(self, name: str) -> None:
+        now = time.perf_counter()
+        self._costs.add(STEP, self._name, now - self._began)
+        self._name, self._began = name, now
 
 
 def _extract_files(

@@ -7,14 +7,14 @@
     context               ids, syntax tree, definitions and relations of a file, shared by all lists
     syntax                CPython's syntax tree, indexed by span
     ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read
-    definitions           files, modules, packages, classes, functions, parameters, imports, diagnostics
+    definitions           files, modules, packages, classes, functions, imports, diagnostics, names outside
+    entry_points          definitions that frameworks call, by the rules of the catalogue
     uses                  names, attributes, calls, arguments, literals, syntax nodes
     scopes                scopes and bindings of the symbol tables
     flow                  code units, basic blocks, control flow, variable events
     control_dependence    control dependence of basic blocks, by post-dominators
     types                 annotations, types, aliases, type parameters
     scip                  symbols and occurrences of a SCIP index
-    external              modules and names outside of the repository
     merge                 merge what the files of a repository contribute to shared nodes and edges
 
 Tests: `tests/unit/graph`, `tests/spark/test_graph.py`.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
+from codeanatomy.catalog.entry_points import RULES, RuleSet, rule_set
 from codeanatomy.file_ids import LIBCST_FIELDS, DefinitionKeys, FileIds, PackedIds
 from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
 from codeanatomy.graph.ast_fallback import lists_from_ast
@@ -52,8 +53,10 @@ class GraphDefinition(NamedTuple):
 class Context:
     """A file with the ids, definitions and relations that several lists of facts need."""
 
-    def __init__(self, file: FileView) -> None:
+    def __init__(self, file: FileView, rules: RuleSet | None = None) -> None:
         self.file = file
+        # By which definitions are entry points.
+        self.rules = rules or rule_set(RULES)
         nodes, self.definition_list = (file.list(AST, name) for name in ("nodes", "definitions"))
         libcst = {name: file.list(LIBCST, name) for name in LIBCST_FIELDS}
         self.ids = FileIds(PackedIds.of_file(file.repo_id, file.path, self.definition_list, libcst, nodes))

@@ -1,7 +1,8 @@
-"""List facts about the definitions and imports of a file, its containers, and its diagnostics.
+"""List facts about the definitions and imports of a file, its containers, diagnostics, and names outside.
 
     class A:                 classes: A, contained in the module
         def f(self, x=1):    functions: A.f, contained in A; parameters: self, x of A.f
+            os.getcwd()      external module os, of the standard library; qualified name os.getcwd
 
 Tests: `tests/unit/graph/test_facts.py`.
 """
@@ -15,7 +16,7 @@ from typing import Any
 from unicodedata import normalize
 
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph.context import INITS, Context
+from codeanatomy.graph.context import INITS, RELATIONS, Context
 from codeanatomy.graph.reads import SPAN
 from codeanatomy.node_ids import key_of, node_id
 
@@ -322,3 +323,30 @@ def _tree_sitter_nodes(context: Context, name: str, kind: str, text_field: str) 
     ids = context.ids.numbered(kind, list(iter_rows(listed, "bstart", "bend")))
     fields = {"name": text_field, "subkind": "parent_kind", **{each: each for each in SPAN}}
     return {"node_id": ids, **{each: listed.get(field, ()) for each, field in fields.items()}}
+
+
+# Outside of the repository: every file lists what it refers to
+
+
+def external_modules(context: Context) -> Columns:
+    """List the modules outside of the repository."""
+    modules: dict[str, tuple[str, str | None]] = {}
+    for kind, relation, node, name, role in iter_rows(
+        context.file.rows(RELATIONS), "dst_kind", "relation_kind", "dst_id", "dst_qname", "role"
+    ):
+        if kind == "EXTERNAL_MODULE":
+            origin = role if relation == "IMPORTS_MODULE" else None
+            modules[node] = (name, origin or modules.get(node, (name, None))[1])
+    rows = [(node, name.rpartition(".")[2], name, origin) for node, (name, origin) in modules.items()]
+    return columns_of(rows, "node_id", "name", "qualname", "subkind")
+
+
+def qualified_names(context: Context) -> Columns:
+    """List the qualified names outside of the repository."""
+    names = {
+        node: name
+        for kind, node, name in iter_rows(context.file.rows(RELATIONS), "dst_kind", "dst_id", "dst_qname")
+        if kind == "QUALIFIED_NAME"
+    }
+    rows = [(node, name.rpartition(".")[2] or name, name) for node, name in names.items()]
+    return columns_of(rows, "node_id", "name", "qualname")

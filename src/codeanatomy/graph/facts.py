@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph import definitions, flow, scip, scopes, types, uses
-from codeanatomy.graph import external as outside
+from codeanatomy.graph import definitions, entry_points, flow, scip, scopes, types, uses
 from codeanatomy.graph.context import Context
 
 Lists: TypeAlias = Mapping[str, Columns]
@@ -40,6 +39,7 @@ FILE_LISTS: Mapping[str, Callable[[Context], Columns]] = {
     "arguments": uses.arguments,
     "literals": uses.literals,
     "ast": uses.ast,
+    "entry_points": entry_points.entry_points,
     "scopes": scopes.scopes,
     "bindings": scopes.bindings,
     "units": flow.units,
@@ -63,8 +63,8 @@ SHARED_LISTS: Mapping[str, Callable[[Context], Columns]] = {
     "repositories": definitions.repositories,
     "packages": definitions.packages,
     "contained": definitions.contained_packages,
-    "external_modules": outside.external_modules,
-    "qualified_names": outside.qualified_names,
+    "external_modules": definitions.external_modules,
+    "qualified_names": definitions.qualified_names,
     "scip_symbols": scip.global_symbols,
     "types": types.types,
     "type_arguments": types.type_arguments,

@@ -18,7 +18,7 @@ from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.control_dependence import control_dependence
 from codeanatomy.graph.reads import SPAN
-from codeanatomy.graph.scopes import GraphScope, bindings, scopes_of
+from codeanatomy.graph.scopes import INLINED, GraphScope, bindings, scopes_of
 from codeanatomy.node_ids import binding_id, node_id
 
 BYTECODE = "bytecode_files_v1"
@@ -208,23 +208,36 @@ def reaches(context: Context) -> Columns:
 def event_bindings(context: Context) -> Columns:
     """List events with the bindings they access."""
     scope_of = _scopes_of_units(context)
-    resolve_binding = _BindingResolver(context)
+    resolver, inlined = _BindingResolver(context), _InlinedScopes(context)
     rows = []
-    for unit, event, name, start, end in iter_rows(
-        context.file.rows(EVENTS), "code_unit_id", "bc_event_id", "bc_var_name", "bstart", "bend"
+    for unit, event, name, kind, start, end in iter_rows(
+        context.file.rows(EVENTS),
+        "code_unit_id",
+        "bc_event_id",
+        "bc_var_name",
+        "bc_var_kind",
+        "bstart",
+        "bend",
     ):
         scope = scope_of.get(unit)
-        binding = resolve_binding(scope, name) if scope is not None else None
+        if scope is None:
+            continue
+        inner = inlined.find(scope, name, start, end)
+        if inner is not None:
+            binding: str | None = binding_id(inner, name)
+        else:
+            # Code in a class may use a global variable of the name of an attribute: that of a comprehension.
+            binding = resolver.find_global(name) if kind == "global" else resolver(scope.node_id, name)
         if binding is not None:
             rows.append((event, binding, start, end))
     return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
 
 
-def _scopes_of_units(context: Context) -> dict[str, str]:
+def _scopes_of_units(context: Context) -> dict[str, GraphScope]:
     """Return the scope of each code unit: the one with its name and span."""
-    by_span: dict[tuple[int | None, int | None, str], str] = {}
+    by_span: dict[tuple[int | None, int | None, str], GraphScope] = {}
     for scope in context.cached(scopes_of).values():
-        by_span.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope.node_id)
+        by_span.setdefault((scope.bstart, scope.bend, _unit_name(scope)), scope)
     scope_of = {}
     for key, name, start, end in iter_rows(
         context.file.list(BYTECODE, "code_objects"), "code_unit_key", "name", "bstart", "bend"
@@ -234,9 +247,54 @@ def _scopes_of_units(context: Context) -> dict[str, str]:
     return scope_of
 
 
+class _InlinedScopes:
+    """The scopes of comprehensions that are part of the code unit around them, from Python 3.12 on."""
+
+    def __init__(self, context: Context) -> None:
+        self._syntax = syntax = context.syntax
+        relations = context.relations_of("SCOPE_BINDS")
+        self._bound = set(iter_rows(relations, "src_id", "role"))
+        # The innermost comprehension around each node, and around each comprehension.
+        self._around: dict[int, GraphScope] = {}
+        self._outer: dict[str, GraphScope | None] = {}
+        nodes = {}
+        for scope in context.cached(scopes_of).values():
+            if scope.subkind == INLINED:
+                node = syntax.first(scope.bstart, scope.bend, COMPREHENSIONS.values())
+                if node is not None:
+                    nodes[node] = scope
+        for node in sorted(nodes):
+            scope = nodes[node]
+            self._outer[scope.node_id] = self._around.get(node)
+            # The first iterable is evaluated in the enclosing scope.
+            generator = syntax.children(node, "generators")[0]
+            iterable = syntax.children(generator, "iter")[0]
+            outside = range(iterable, syntax.end(iterable))
+            for inner in range(node + 1, syntax.end(node)):
+                if inner not in outside:
+                    self._around[inner] = scope
+
+    def find(self, unit: GraphScope, name: str, start: int | None, end: int | None) -> str | None:
+        """Return the scope of the innermost comprehension in a unit around a span that binds a name."""
+        node = self._syntax.last(start, end) if self._around else None
+        scope = self._around.get(node) if node is not None else None
+        while scope is not None and _is_in(scope, unit):
+            if (scope.node_id, name) in self._bound:
+                return scope.node_id
+            scope = self._outer[scope.node_id]
+        return None
+
+
+def _is_in(inner: GraphScope, outer: GraphScope) -> bool:
+    """Return whether a scope lies in another one by their spans."""
+    return (outer.bstart or 0) <= (inner.bstart or 0) and (inner.bend or 0) <= (outer.bend or 0)
+
+
 def _unit_name(scope: GraphScope) -> str:
     if scope.subkind == "module":
         return "<module>"
+    if scope.subkind.startswith("type parameter"):
+        return f"<generic parameters of {scope.name}>"
     return f"<{scope.name}>" if scope.name in SCOPE_NAMES else scope.name
 
 
@@ -266,8 +324,10 @@ class _BindingResolver:
         resolved = self._resolved.get(own)
         if resolved is not None:
             return resolved
-        if own in self._known:
-            return own
+        return own if own in self._known else self.find_global(name)
+
+    def find_global(self, name: str) -> str | None:
+        """Return the binding of a variable of the module."""
         top = binding_id(self._module, name) if self._module is not None else None
         return top if top in self._known else None
 

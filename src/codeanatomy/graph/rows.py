@@ -29,6 +29,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array
+from codeanatomy.catalog.entry_points import RULES, Rule, rule_set
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.file_view import Columns, FileView
 from codeanatomy.graph.context import Context
@@ -88,14 +89,16 @@ def file_rows(file: FileView, profile: Profile) -> GraphRows:
     return rows
 
 
-def rows_of_files(files: Sequence[FileView], profile: Profile) -> Iterator[GraphRows]:
+def rows_of_files(
+    files: Sequence[FileView], profile: Profile, rules: tuple[Rule, ...] = RULES
+) -> Iterator[GraphRows]:
     """Yield the graph rows of files, in their order; some files are converted to Arrow together."""
     nodes, edges = kinds_of(profile)
     lists = {node.made_of.of for node in nodes} | {edge.made_of.of for edge in edges}
     own, shared = FactRows(nodes, edges, OWN), FactRows(nodes, edges, SHARED)
     keys: list[dict[str, str]] = []
     for number, file in enumerate(files, start=1):
-        context = Context(file)
+        context = Context(file, rule_set(rules))
         # First, since the file's own facts include diagnostics about lists that failed.
         shared.add(shared_facts_of(context), RowOwner(file.repo_id, None, None))
         own.add(facts_of(context, lists), RowOwner(file.repo_id, file.file_id, file.path))

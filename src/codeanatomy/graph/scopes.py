@@ -14,7 +14,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph.context import Context
+from codeanatomy.graph.context import RELATIONS, Context
 from codeanatomy.graph.reads import SPAN
 from codeanatomy.node_ids import binding_id, scope_id
 
@@ -24,6 +24,8 @@ BLOCK = ("scope_key", "parent_key", "type", "name", "symbols")
 PROVENANCE = ("origin", "rule_name", "resolution_method", "confidence")
 SYMTABLE_PROVENANCE = ("symtable", "scope", None, 1.0)
 NO_OWNER = (None, None, None, None)
+# The type of comprehensions that the compiler inlines, which have no scope in the tables.
+INLINED = "comprehension"
 # The subkind of a binding: that of the first flag that is set.
 FLAGS = {
     "is_declared_global": "global",
@@ -91,7 +93,7 @@ def scopes(context: Context) -> Columns:
 def bindings(context: Context) -> Columns:
     """List the names that scopes bind or take from others."""
     rows: list[tuple[Any, ...]] = []
-    known = context.cached(scopes_of)
+    known, inlined = context.cached(scopes_of), _names_of_inlined(context)
     blocks = context.file.list(SYMTABLE, "blocks")
     for key, _, _, _, symbols in iter_rows(blocks, *BLOCK):
         scope = scope_id(context.scope_keys[key])
@@ -100,7 +102,7 @@ def bindings(context: Context) -> Columns:
         for name, *flags in iter_rows(symbols, "name", *subkinds):
             subkind = next(compress(subkinds.values(), flags), None)
             # Names that are only read and bound nowhere in the file have no binding.
-            if subkind is not None:
+            if subkind is not None and (scope, name) not in inlined:
                 binding = (binding_id(scope, name), scope, name, f"{qualname}.{name}", subkind)
                 rows.append((*binding, *SYMTABLE_PROVENANCE))
     relations = context.relations_of("SCOPE_BINDS")
@@ -109,3 +111,23 @@ def bindings(context: Context) -> Columns:
         owner = known[scope].qualname if scope in known else context.module_name
         rows.append((node, scope, name, f"{owner}.{name}", subkind, *provenance))
     return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind", *PROVENANCE)
+
+
+def _names_of_inlined(context: Context) -> set[tuple[str, str]]:
+    """Return names that a scope has in the tables only because a comprehension is inlined into it.
+
+    The compiler lists the variables of such a comprehension among those of the enclosing scope. If that scope
+    binds the name itself, some relation leads to its binding.
+    """
+    known = context.cached(scopes_of)
+    candidates = set()
+    for inner, name in iter_rows(context.relations_of("SCOPE_BINDS"), "src_id", "role"):
+        scope = known.get(inner)
+        while scope is not None and scope.subkind == INLINED:
+            scope = known.get(scope.parent_id or "")
+        if scope is not None and scope.node_id != inner:
+            candidates.add((scope.node_id, name))
+    if not candidates:
+        return candidates
+    targets = set(context.file.rows(RELATIONS)["dst_id"])
+    return {(scope, name) for scope, name in candidates if binding_id(scope, name) not in targets}

@@ -80,13 +80,15 @@ class Syntax:
 
     def children(self, node: int, slot: str) -> list[int]:
         """Return the children in a field of a node."""
-        nodes, child = [], node + 1
-        # In preorder, the descendants of a node follow it.
-        while child < len(self) and (self.parent[child] or 0) >= node:
-            if self.parent[child] == node and self.slot[child] == slot:
-                nodes.append(child)
-            child += 1
-        return nodes
+        descendants = range(node + 1, self.end(node))
+        return [each for each in descendants if self.parent[each] == node and self.slot[each] == slot]
+
+    def end(self, node: int) -> int:
+        """Return the number after that of the last descendant of a node: in preorder they follow it."""
+        end = node + 1
+        while end < len(self) and (self.parent[end] or 0) >= node:
+            end += 1
+        return end
 
     def id_of(self, node: int | None) -> str | None:
         """Return the id of a node; None for None."""

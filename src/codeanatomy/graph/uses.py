@@ -13,19 +13,13 @@ from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
 from codeanatomy.graph.reads import SPAN
+from codeanatomy.syntax_tree import constant_type
 
 STARS = {"*": "star", "**": "double_star"}
 REF = ("node_id", "name", "subkind", *SPAN, "ast_id")
 REF_FIELDS = ("kind", "text", "context", "expr_bstart", "expr_bend", *SPAN)
 # Syntax nodes that are nothing but a name.
 NAME_NODES = frozenset({"Name", "MatchAs"})
-KEYWORDS = {
-    "True": "bool",
-    "False": "bool",
-    "None": "NoneType",
-    "Ellipsis": "ellipsis",
-    "...": "ellipsis",
-}
 
 
 def names(context: Context) -> Columns:
@@ -134,25 +128,6 @@ def literals(context: Context) -> Columns:
     columns = columns_of(rows, *REF[1:])
     ids = context.ids.numbered("LITERAL", list(zip(columns["bstart"], columns["bend"], strict=True)))
     return {"node_id": ids, **columns}
-
-
-def constant_type(value: str | None) -> str | None:
-    """Return the type of a constant from its `repr`.
-
-    >>> [constant_type(text) for text in ("'a'", "b'a'", "1", "1.5", "2j", "1e+16", "inf", "None", "...")]
-    ['str', 'bytes', 'int', 'float', 'complex', 'float', 'float', 'NoneType', 'ellipsis']
-    """
-    if not value:
-        return None
-    if value in KEYWORDS:
-        return KEYWORDS[value]
-    if value[0] in "'\"":
-        return "str"
-    if value[:2] in ("b'", 'b"'):
-        return "bytes"
-    if value.endswith("j"):
-        return "complex"
-    return "int" if value.isdigit() else "float"
 
 
 def ast(context: Context) -> Columns:

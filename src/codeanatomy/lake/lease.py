@@ -43,10 +43,12 @@ from msgspec import MsgspecError, Struct, convert, structs, to_builtins
 
 from codeanatomy import catalog
 from codeanatomy.delta.commit_stamp import Commit
+from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import LOG, list_log, read_actions, replay_log
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.read.open_table import location, newest_version
+from codeanatomy.delta.write.restore import restart_table
 from codeanatomy.delta.write.small_rows import overwrite_small
 from codeanatomy.errors import (
     CodeAnatomyError,
@@ -197,6 +199,9 @@ def acquire(
     while True:
         version, before = _newest(root)
         now = _now()
+        if before is None and version >= 0:
+            # Its row cannot be read, so no run can extend it.
+            version = restart_table(LakeTables(root), TABLE, Commit(run_id), version)
         if before is None or is_stale(before, now):
             row = LeaseRow(
                 run_id=run_id,
@@ -395,7 +400,7 @@ class Lease:
 
 
 def _newest(root: str) -> tuple[int, LeaseRow | None]:
-    """Return the newest version of the lease table (-1: none) and its row."""
+    """Return the newest version of the lease table (-1: none) and its row; None if it cannot be read."""
     for attempt in range(ATTEMPTS):
         try:
             version = newest_version(root, TABLE)
@@ -404,11 +409,9 @@ def _newest(root: str) -> tuple[int, LeaseRow | None]:
             return -1, None
         except StoreUnavailable:
             raise
-        except StorageFailure as problem:
+        except StorageFailure:
             if attempt == ATTEMPTS - 1:
-                raise StorageFailure(
-                    problem.message, f"if no build is running, delete {location(root, TABLE)}"
-                ) from problem
+                return newest_version(root, TABLE), None
             # The holder has deleted the file in the meantime: there is a newer version.
             time.sleep(0.05 * attempt)
         else:

@@ -17,16 +17,24 @@ from typing import Any, Literal
 from msgspec import Struct, ValidationError, convert, to_builtins
 
 from codeanatomy import catalog
+from codeanatomy.config import Engine
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.log.folder import forget_listings
 from codeanatomy.delta.read.duck import lookup_connection, select_rows, translate_errors
 from codeanatomy.delta.read.light import light_files, table_facts
 from codeanatomy.delta.read.open_table import newest_version
-from codeanatomy.errors import ContractError, TableMissing
+from codeanatomy.errors import ContractError, StorageFailure, StoreUnavailable, TableMissing
+from codeanatomy.lake.engine_facts import EngineFacts, SessionKind
 
 TABLE = "run_manifest"
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# What to do if the manifest is lost or damaged: without it no row counts as published.
+LOST_MANIFEST = (
+    "restore meta/run_manifest from a copy, or run `codeanatomy build --full` with all sources of the lake,"
+    " which builds it anew"
+)
 
 Status = Literal["succeeded", "failed", "cancelled"]
 # The kind of work that made the versions which a run pins.
@@ -75,6 +83,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     error: str | None = None
     profile_hash: str
     settings_hash: str | None = None
+    # Those that were set, without credentials.
+    settings: dict[str, str] = {}
     catalog_hash: str | None = None
     # Version of the recipe of ids; the first one was not recorded.
     id_version: int = 1
@@ -92,6 +102,21 @@ class RunManifest(Struct, frozen=True, kw_only=True):
     error_counts: dict[str, int] = {}
     step_ms: dict[str, int] = {}
     trace_id: str | None = None
+    # Where the run was computed (`EngineFacts`); not known of maintenance, restores and older runs.
+    engine: Engine | None = None
+    master: str | None = None
+    session_kind: SessionKind | None = None
+    spark_version: str | None = None
+    delta_version: str | None = None
+
+    @property
+    def engine_facts(self) -> EngineFacts | None:
+        """Return the facts of the engine; None if they were not recorded."""
+        if self.engine is None:
+            return None
+        return EngineFacts(
+            self.engine, self.master, self.session_kind, self.spark_version, self.delta_version
+        )
 
     @property
     def extract_run_id(self) -> str:
@@ -110,6 +135,10 @@ def read_manifest(root: str) -> list[RunManifest]:
         records = _read_records(root)
     except TableMissing:
         return []
+    except StoreUnavailable:
+        raise
+    except StorageFailure as problem:
+        raise StorageFailure(f"{TABLE} of {root} is damaged: {problem.message}", LOST_MANIFEST) from problem
     try:
         rows = [convert(_drop_nulls(record), RunManifest) for record in records]
     except ValidationError as problem:

@@ -17,14 +17,14 @@ Tests: `tests/unit/lake/test_observations.py`, `tests/spark/test_observations.py
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import RuntimeProfile
@@ -44,10 +44,11 @@ from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.restore import OPERATION as RESTORE
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, NeedsSpark
-from codeanatomy.lake.recorded_queries import RecordedQuery
+from codeanatomy.lake.recorded_queries import RecordedQuery, RecordedQuestion
 from codeanatomy.lake.redaction import redactor
 
 SNAPSHOTS, MUTATIONS, SCANS = "delta_snapshots", "delta_mutations", "delta_scan_plans"
+QUESTIONS = "questions"
 BUILD = "build"
 # Tables that are written concurrently.
 WRITERS = 4
@@ -86,26 +87,10 @@ class EventLog:
         with self._lock:
             self._events.append(logged)
 
-    def refine(self, table: str, version: int, filters: Collection[str], joins: Collection[str]) -> None:
-        """Add the filter and join columns of a query plan to the scans of a table version."""
-        with self._lock:
-            for number, each in enumerate(self._events):
-                event = each.event
-                if isinstance(event, Scanned) and (event.table, event.version) == (table, version):
-                    self._events[number] = structs.replace(each, event=_add_columns(event, filters, joins))
-
     def events(self) -> list[LoggedEvent]:
         """Return all events in order."""
         with self._lock:
             return list(self._events)
-
-
-def _add_columns(event: Scanned, filters: Collection[str], joins: Collection[str]) -> Scanned:
-    return structs.replace(
-        event,
-        filter_columns=tuple(sorted({*event.filter_columns, *filters})),
-        join_columns=tuple(sorted({*event.join_columns, *joins})),
-    )
 
 
 def scan_event(query: RecordedQuery) -> Scanned:
@@ -125,14 +110,19 @@ def scan_event(query: RecordedQuery) -> Scanned:
 
 
 def record_events(
-    store: LakeTables, run_id: str, event_log: EventLog, profile: RuntimeProfile
+    store: LakeTables,
+    run_id: str,
+    event_log: EventLog,
+    profile: RuntimeProfile,
+    questions: Sequence[RecordedQuestion] = (),
 ) -> dict[str, int]:
-    """Append the events of a run to their tables, and return the number of rows by table."""
+    """Append the events of a run, and questions of readers, and return the number of rows by table."""
     events = event_log.events()
     rows = {
         SNAPSHOTS: _snapshots(store, events, StorePolicy.from_profile(profile).option_hashes()),
         MUTATIONS: _mutations(store, events),
         SCANS: _scans(store, events),
+        QUESTIONS: [_question(each) for each in questions],
     }
     redact = redactor(profile)
     return append_rows(store, run_id, {name: [redact(row) for row in each] for name, each in rows.items()})
@@ -264,6 +254,18 @@ def _scans(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
                 }
             )
     return rows
+
+
+def _question(question: RecordedQuestion) -> Row:
+    return {
+        "event_time": question.at,
+        "verb": question.verb,
+        "read_run_id": question.run_id,
+        "seconds": question.seconds,
+        "files": question.files,
+        "bytes": question.bytes,
+        "rows": question.rows,
+    }
 
 
 def _projection(table: Table, expressions: Sequence[str]) -> dict[str, str]:

@@ -4,8 +4,8 @@
     tables_for_lake(root, settings.tables, "all", stored)  # FeatureError: ... maintain --readers all
 
 A commit never changes the features of a stored table, so a lake stays as it was born until it is changed by
-`codeanatomy maintain --readers`. Without a setting, a new table gets what the others have. Rows do not depend
-on it, and neither do fingerprints.
+`codeanatomy maintain --readers`. Without a setting, a new table gets what the others have, and the tables of
+a new lake have no deletion vectors: every reader opens them. Rows and fingerprints do not depend on it.
 
 Tests: `tests/unit/pipeline/test_readers.py`.
 """
@@ -63,7 +63,7 @@ def tables_for_lake(
     if readers == "modern":
         lacking = [name for name in stored if name not in with_vectors and name in declared]
         _refuse(root, readers, lacking, "no deletion vectors")
-    is_plain = readers == "all" or (readers is None and bool(stored) and not with_vectors)
+    is_plain = readers == "all" or (readers is None and not with_vectors)
     return without_vectors(tables) if is_plain else tuple(tables)
 
 

@@ -1,12 +1,14 @@
-"""Keep the columns (never the values) of queries of a lake in spool files until the next run records them.
+"""Keep questions, and the columns (never the values) that they read, until the next run records them.
 
+    question = RecordedQuestion(at, "callers", "20260501T12...", seconds=0.02, files=4, bytes=81_920, rows=3)
     query = RecordedQuery(at, "callers", "cpg_edges_by_dst", 7, filter_columns=("dst_node_id",))
-    record_queries("/data/lake", [query])       # appends to /data/lake/observe/_queries/4711-9f3c52aa.jsonl
-    take_queries("/data/lake")                  # the queries of all processes; deletes the files
+    record_queries("/data/lake", [question, query])    # in /data/lake/observe/_queries/4711-9f3c52aa.jsonl
+    take_records("/data/lake")                  # those of all processes; deletes the files
 
 A reader may not have write permission for the tables, and an answer must not wait for a commit. So a process
 that answers queries appends lines to a file of its own, if it can, and a run, which has the lease, turns them
-into rows of `delta_scan_plans`: one row for all queries that differ only in time. The folder is not trusted:
+into rows of `questions`, and of `delta_scan_plans`: one row for all queries that differ only in time. The
+folder is not trusted:
 links are not followed, sizes and counts are limited (the newest files are read), and invalid lines are
 skipped. Queries of remote lakes are not kept here, since only Spark reads them.
 
@@ -23,7 +25,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple, TypeAlias
 
 from msgspec import DecodeError, Meta, Struct, json, structs
 
@@ -35,9 +37,10 @@ FOLDER = "observe/_queries"
 # Limits of the file of one process and of the number of files: there may be no run for months.
 FILE_BYTES = 1024 * 1024
 MAX_FILES = 2_000
-# Limits of what a run reads: bytes of all files, and distinct queries.
+# Limits of what a run reads: bytes of all files, distinct queries, and questions.
 ALL_BYTES = 16 * FILE_BYTES
 MAX_QUERIES = 10_000
+MAX_QUESTIONS = 50_000
 # Suffixes of files being written, and of files taken by a run.
 WRITTEN, TAKEN = ".jsonl", ".taken"
 
@@ -66,13 +69,41 @@ class RecordedQuery(Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     count: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
 
 
-LINE = json.Decoder(RecordedQuery)
+class RecordedQuestion(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A question that was answered, and what its answer cost."""
+
+    at: Annotated[datetime, Meta(tz=True)]
+    # The command that was run, such as `callers` or `sql`.
+    verb: Name
+    # The published run whose state was read.
+    run_id: Name
+    seconds: Annotated[float, Meta(ge=0, le=1_000_000)]
+    # Data files that were opened, each counted once, and their size; None if unknown.
+    files: Count | None = None
+    bytes: Count | None = None
+    # Rows that were returned.
+    rows: Count = 0
+
+
+class TakenRecords(NamedTuple):
+    """What processes have recorded, each ordered by time."""
+
+    queries: list[RecordedQuery]
+    questions: list[RecordedQuestion]
+
+
+Record: TypeAlias = RecordedQuery | RecordedQuestion
+# No line fits both: each requires fields that the other does not have.
+LINES: tuple[json.Decoder[RecordedQuery] | json.Decoder[RecordedQuestion], ...] = (
+    json.Decoder(RecordedQuery),
+    json.Decoder(RecordedQuestion),
+)
 EPOCH = datetime.fromtimestamp(0, UTC)
 
 
-def record_queries(root: str, queries: Iterable[RecordedQuery]) -> None:
-    """Append queries to the file of this process; ignore them if that is not possible."""
-    lines = b"".join(json.encode(each) + b"\n" for each in queries)
+def record_queries(root: str, records: Iterable[Record]) -> None:
+    """Append records to the file of this process; ignore them if that is not possible."""
+    lines = b"".join(json.encode(each) + b"\n" for each in records)
     if not lines or not is_local(root):
         return
     with suppress(OSError):
@@ -87,18 +118,30 @@ def record_queries(root: str, queries: Iterable[RecordedQuery]) -> None:
             os.close(descriptor)
 
 
-def take_queries(root: str) -> list[RecordedQuery]:
-    """Return the queries of all processes, ordered by time, and delete the files: the caller records them."""
+def take_records(root: str) -> TakenRecords:
+    """Return the records of all processes, and delete the files: the caller records them."""
     taken: list[Path] = []
     for file in _files(root):
         # Rename first, so that later queries go to a new file.
         with suppress(OSError):
             taken.append(file.rename(file.with_suffix(TAKEN)))
-    queries = _merge(_read_files(taken))
+    records = _sort(_read_files(taken))
     for file in taken:
         with suppress(OSError):
             file.unlink()
-    return queries
+    return records
+
+
+def _sort(records: Iterable[Record]) -> TakenRecords:
+    """Separate queries, which are merged, and questions; of each a limited number."""
+    queries: list[RecordedQuery] = []
+    questions: list[RecordedQuestion] = []
+    for each in records:
+        if isinstance(each, RecordedQuery):
+            queries.append(each)
+        elif len(questions) < MAX_QUESTIONS:
+            questions.append(each)
+    return TakenRecords(_merge(queries), sorted(questions, key=lambda each: each.at))
 
 
 def _merge(queries: Iterable[RecordedQuery]) -> list[RecordedQuery]:
@@ -144,8 +187,8 @@ def _modified_ns(file: Path) -> int:
         return 0
 
 
-def _read_files(files: Iterable[Path]) -> Iterator[RecordedQuery]:
-    """Yield the queries in files, in their order, up to the limit of bytes."""
+def _read_files(files: Iterable[Path]) -> Iterator[Record]:
+    """Yield the records in files, in their order, up to the limit of bytes."""
     left = ALL_BYTES
     for file in files:
         text = _read(file, min(left, FILE_BYTES))
@@ -165,12 +208,20 @@ def _read(file: Path, limit: int) -> bytes:
         os.close(descriptor)
 
 
-def _decode(text: bytes) -> Iterator[RecordedQuery]:
-    """Yield the valid queries of a text."""
+def _decode(text: bytes) -> Iterator[Record]:
+    """Yield the valid records of a text."""
     for line in text.splitlines():
-        # DecodeError covers invalid values; invalid UTF-8 is an error of its own.
-        with suppress(DecodeError, UnicodeDecodeError, RecursionError, UnknownName):
-            query = LINE.decode(line)
-            catalog.table(query.table)
-            if (query.candidate_files or 0) <= (query.total_files or 0):
-                yield query
+        for decoder in LINES:
+            # DecodeError covers invalid values; invalid UTF-8 is an error of its own.
+            with suppress(DecodeError, UnicodeDecodeError, RecursionError, UnknownName):
+                record = decoder.decode(line)
+                if _is_valid(record):
+                    yield record
+
+
+def _is_valid(record: Record) -> bool:
+    """Return whether the values of a record fit together; raise UnknownName for an unknown table."""
+    if isinstance(record, RecordedQuestion):
+        return True
+    catalog.table(record.table)
+    return (record.candidate_files or 0) <= (record.total_files or 0)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from codeanatomy.catalog.tables.observe import TABLES
+from codeanatomy.catalog.tables.meta import RECORDS as RECORD_TABLES
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files, light_table
 from codeanatomy.delta.read.open_table import newest_version
@@ -44,8 +44,8 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, read_manifest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Observation tables: they have rows of all runs, whichever run is opened.
-RECORDS = frozenset(table.name for table in TABLES)
+# Tables with rows of all runs, whichever run is opened.
+RECORDS = frozenset(table.name for table in RECORD_TABLES)
 # Run ids begin with a date too, but without dashes.
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 # Number of runs listed in the error for an unknown run.
@@ -150,7 +150,7 @@ class Snapshot(Struct, frozen=True):
             raise self.explain(name, problem) from problem
 
     def has(self, name: str) -> bool:
-        """Return whether a table is published; observation tables exist only after their first row."""
+        """Return whether a table is published; tables of records exist only after their first row."""
         try:
             self.pin(name)
         except TableMissing:
@@ -190,13 +190,19 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
     runs = [RecordedRun(run_id, tuple(rows)) for run_id, rows in rows_by_run.items()]
     runs.sort(key=lambda run: (run.finished_at, run.run_id))
     if not runs:
-        from codeanatomy.lake.lease import read_lease
+        from codeanatomy.lake.lease import is_stale, read_lease
 
         writer = read_lease(root)
         if writer is not None:
+            is_dead = is_stale(writer, datetime.now(UTC))
             raise TableMissing(
-                f"nothing is published in {root}; last written by {writer.holder}",
-                "wait until it is built (`codeanatomy status`), or build it again",
+                f"nothing is published in {root}; "
+                + (
+                    f"its only run is dead: {writer.holder}"
+                    if is_dead
+                    else f"being written by {writer.holder}"
+                ),
+                "build it again" if is_dead else "wait until it is built: `codeanatomy status`",
             )
         raise TableMissing(f"a lake was never written at {root}", "check the path of the lake, or build it")
     if as_of is None:

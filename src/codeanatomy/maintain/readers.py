@@ -57,9 +57,7 @@ def change_readers(
     with open_maintenance_run(request, ("all, for other readers",), progress, _no_session) as run:
         # A build with the wanted readers is refused, too.
         present = "modern" if readers == "all" else "all"
-        refuse_unpublished(
-            run, f"build first, as the lake is: codeanatomy --set delta.readers={present} build ..."
-        )
+        refuse_unpublished(run, f"build first, as the lake is: codeanatomy build --readers {present} ...")
         outcomes: list[Outcome] = []
         try:
             for name, table in _differing(request, readers).items():

@@ -80,4 +80,10 @@ def _row(
         artifact_ids={EXTRACT: f"{row.extract_run_id}/{EXTRACT}", **row.artifact_ids},
         step_ms=dict(run.step_ms),
         trace_id=None,
+        # Those of the build that made the rows are in its own row.
+        engine=None,
+        master=None,
+        session_kind=None,
+        spark_version=None,
+        delta_version=None,
     )

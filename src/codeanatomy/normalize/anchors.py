@@ -14,7 +14,7 @@ syntax node that names the variable there, and null where no node does:
 | `except E as e` | ExceptHandler |
 | capture of a pattern | MatchAs, MatchStar, MatchMapping; MatchOr where the alternatives bind it |
 | type parameter | TypeVar, ParamSpec, TypeVarTuple |
-| second variable of an instruction of 3.13 | Name, if there is one of that name on the line |
+| second variable of an instruction of 3.13 | Name on the same line, the one that is evaluated next |
 | `e = None; del e` after a handler, `__module__` of a class, `.0` | none |
 
 Names are compared as the compiler mangles them: `__x` in class C is `_C__x`.
@@ -73,9 +73,9 @@ class Anchors:
         self.parameters: dict[Span, dict[str, Span]] = defaultdict(dict)
         self.imports: dict[Span, dict[str, list[Span]]] = defaultdict(lambda: defaultdict(list))
         self.patterns: list[_Pattern] = []
-        # Line by first byte of a span, and spans by line and name.
+        # Line by first byte of a span, and spans by line, name and whether it is bound.
         self.lines: dict[int, int] = {}
-        self.on_line: dict[tuple[int, str], list[Span]] = defaultdict(list)
+        self.on_line: dict[tuple[int, str, bool], list[Span]] = defaultdict(list)
         if ast.get("nodes") is not None:
             self._read_nodes(ast["nodes"])
         if ast.get("imports") is not None:
@@ -84,14 +84,16 @@ class Anchors:
     def _read_nodes(self, nodes: Columns) -> None:
         functions: list[Span] = []
         rows = zip(*(nodes[name] for name in AST_LISTS["nodes"]), strict=True)
-        for kind, name, start, end, line in rows:
+        kinds = nodes["kind"]
+        for node, (kind, name, start, end, line) in enumerate(rows):
             if start is None or kind not in KINDS:
                 continue
             span = start, end
             self.lines[start] = line
             if kind in BINDERS and name is not None:
                 self.names[span].append(name)
-                self.on_line[line, name].append(span)
+                # The context of a Name follows it.
+                self.on_line[line, name, kind != "Name" or kinds[node + 1] == "Store"].append(span)
             if kind in FUNCTIONS:
                 functions.append(span)
             elif kind == "arg":
@@ -139,14 +141,26 @@ class Anchors:
             return _captured(pattern, variable)
         return self.use(span, variable)
 
-    def fused(self, line: int | None, first: Span, variable: str) -> Span | None:
-        """Return the span of the second variable of an instruction that has the span of the first one.
+    def fused_definition(self, line: int | None, first: Span, variable: str) -> Span | None:
+        """Return the span of the second of two stores, given that of the first: the next one on the line."""
+        return min(
+            self._others(line, first, variable, True), key=lambda span: abs(span[0] - first[0]), default=None
+        )
 
-        The compiler fuses accesses on one line: the only other span of that name there, or None.
+    def fused_use(self, line: int | None, first: Span, variable: str, consumer: Span | None) -> Span | None:
+        """Return the span of the second variable, given those of the first and of the consuming instruction.
+
+        Of several names in the latter it is the next one on the line; in a comprehension, where the target
+        may be the first variable, it may be before it.
         """
-        named = (self.on_line.get((line or 0, name), []) for name in _spellings(variable))
-        others = [span for spans in named for span in spans if span != first]
-        return others[0] if len(others) == 1 else None
+        others = self._others(line, first, variable, False) or self._others(line, first, variable, True)
+        if consumer is not None:
+            others = [span for span in others if _inside(span, consumer)] or others
+        return next((span for span in others if span[0] >= first[1]), others[0] if others else None)
+
+    def _others(self, line: int | None, first: Span, variable: str, is_bound: bool) -> list[Span]:
+        named = (self.on_line.get((line or 0, name, is_bound), ()) for name in _spellings(variable))
+        return sorted(span for spans in named for span in spans if span != first)
 
     def _pattern_at(self, span: Span) -> _Pattern | None:
         before = bisect_right(self.patterns, span[0], key=lambda pattern: pattern.span[0])

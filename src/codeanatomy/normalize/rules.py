@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
+from codeanatomy.costs import Costs
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 from codeanatomy.file_ids import LIBCST_FIELDS
 from codeanatomy.file_view import (
@@ -41,6 +42,7 @@ from codeanatomy.file_view import (
 from codeanatomy.normalize.anchors import AST_LISTS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
 from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, sort_evidence, table_evidence
+from codeanatomy.normalize.flow.conditions import FIELDS as CONDITION_FIELDS
 from codeanatomy.normalize.flow.tables import (
     LIST_FIELDS,
     UNIT_FIELDS,
@@ -61,6 +63,7 @@ from codeanatomy.normalize.types.tables import (
     type_nodes_v1,
 )
 
+STEP = "normalize"
 DIAGNOSTICS, SPAN_ERRORS = "diagnostics_norm_v1", "span_errors_v1"
 MESSAGE_CHARS = 1000
 
@@ -107,7 +110,7 @@ READS: Reads = union_reads(
     },
     # Of lists that several rules read.
     {
-        AST: {"imports": (*IMPORT, "bstart")},
+        AST: {"imports": (*IMPORT, "bstart"), "nodes": CONDITION_FIELDS},
         LIBCST: {"defs": LIBCST_FIELDS["defs"], "imports": (*IMPORT, "alias_bstart")},
     },
 )
@@ -153,11 +156,15 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
-def file_rows(file: FileView, failure: str | None = None) -> dict[str, pa.RecordBatch]:
+def file_rows(
+    file: FileView, failure: str | None = None, costs: Costs | None = None
+) -> dict[str, pa.RecordBatch]:
     """Return the rows of a file by table, each in the table's sort order.
 
-    A file whose rules have killed a process before has only a diagnostic with this reason, `failure`.
+    A file whose rules have killed a process before has only a diagnostic with this reason, `failure`. What
+    each family and each table of reports takes is added to `costs`.
     """
+    costs = costs or Costs()
     tables: dict[str, pa.RecordBatch] = {}
     evidence: list[pa.RecordBatch] = []
     problems: list[RuleProblem] = []
@@ -166,23 +173,27 @@ def file_rows(file: FileView, failure: str | None = None) -> dict[str, pa.Record
         file = FileView(file.repo_id, file.file_id, file.path, {})
     for family in FAMILIES if any(map(file.row, (AST, LIBCST, BYTECODE))) else ():
         try:
-            analysis = family.read(file)
-            rows = {name: batch_of(name, file, make(analysis)) for name, make in family.tables.items()}
-            evidence += table_evidence(file, rows)
-            tables.update(rows)
-            problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
+            with costs.timed(STEP, family.read.__name__):
+                analysis = family.read(file)
+                rows = {name: batch_of(name, file, make(analysis)) for name, make in family.tables.items()}
+                evidence += table_evidence(file, rows)
+                tables.update(rows)
+                problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
         # A bug of ours, or a file of an unforeseen shape, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
             problems.append(_failure(family.witness, error))
-    reported = _reported_rows(file, problems)
+    reported = _reported_rows(file, problems, costs)
     tables.update({name: batch_of(name, file, _columns(name, rows)) for name, rows in reported.items()})
     tables.update({name: batch_of(name, file, {}) for name in FILE_TABLES if name not in tables})
-    evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
-    tables[EVIDENCE] = sort_evidence(evidence)
+    with costs.timed(STEP, EVIDENCE):
+        evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
+        tables[EVIDENCE] = sort_evidence(evidence)
     return tables
 
 
-def _reported_rows(file: FileView, problems: list[RuleProblem]) -> dict[str, list[dict[str, Any]]]:
+def _reported_rows(
+    file: FileView, problems: list[RuleProblem], costs: Costs
+) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of span errors and diagnostics: those of the witnesses and those of the rules."""
     tables: dict[str, Callable[..., list[dict[str, Any]]]] = {
         SPAN_ERRORS: span_errors_v1,
@@ -192,7 +203,8 @@ def _reported_rows(file: FileView, problems: list[RuleProblem]) -> dict[str, lis
     for name, make in tables.items():
         inputs = {table: file.evidence_in(table) for table in catalog.table(name).inputs}
         try:
-            rows[name] = make(file.key, **inputs)
+            with costs.timed(STEP, name):
+                rows[name] = make(file.key, **inputs)
         except Exception as error:  # noqa: BLE001
             rows[name] = []
             problems = [*problems, _failure("cpython", error)]

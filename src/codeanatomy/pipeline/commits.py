@@ -1,17 +1,16 @@
 """Commit what the passes have made, table by table: replace rows of whole repositories, or of files.
 
-    commit_tables(run, executor, "extract", ["requests"], {"ast_files_v1": Redone(files), ...}, is_whole=True)
+    commit_tables(run, "extract", ["requests"], {"ast_files_v1": Redone(files), ...}, is_whole=True)
 
-Data files are there already, so a commit is one entry of a table's log
-(`delta.write.file_commits`); rows of tables that only Spark can write are in pieces. Several tables are
-committed at the same time. Tests: `tests/unit/pipeline/test_refresh.py`, `tests/spark/test_build.py`.
+Data files are there already, so a commit is one entry of a table's log (`delta.write.file_commits`). Several
+tables are committed at the same time. Tests: `tests/unit/pipeline/test_refresh.py`,
+`tests/spark/test_build.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
 
 from msgspec import Struct
 
@@ -19,12 +18,10 @@ from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES
-from codeanatomy.delta.write.file_commits import commit_files, new_files
+from codeanatomy.delta.write.file_commits import commit_files
 from codeanatomy.errors import NeedsSpark
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
 
 # Commits at the same time: each waits for the disk more than it computes.
 COMMITTERS = 8
@@ -41,14 +38,10 @@ class Redone(Struct, frozen=True):
     is_shared: bool = False
     # Whether rows are only added.
     is_added: bool = False
-    # What holds the rows, where only Spark can write the table.
-    held: Sequence[Held] = ()
-    write: TableWrite | None = None
 
 
 def commit_tables(
     run: Run,
-    executor: Executor,
     step: str,
     repositories: Sequence[str],
     redone: Mapping[str, Redone],
@@ -60,9 +53,7 @@ def commit_tables(
     commit, rows = run.commit(step, sequence), 0
     with ThreadPoolExecutor(COMMITTERS) as pool:
         pending = {
-            pool.submit(
-                run.in_thread(partial(_committed, run, executor, sorted(repositories), name, each, commit))
-            ): name
+            pool.submit(_commit_table, run, sorted(repositories), name, each, commit): name
             for name, each in redone.items()
         }
         for ready, future in enumerate(as_completed(pending), start=1):
@@ -80,15 +71,13 @@ def commit_tables(
             run.progress.update("commit", status, last=ready == len(redone))
 
 
-def _committed(
-    run: Run, executor: Executor, repositories: Sequence[str], name: str, redone: Redone, commit: Commit
+def _commit_table(
+    run: Run, repositories: Sequence[str], name: str, redone: Redone, commit: Commit
 ) -> Committed:
     run.check()
     whole, owner = redone.owners is None, run.store.table(name).owner
     owners = () if redone.is_added else repositories if whole else sorted(redone.owners or ())
     by = "repo_id" if whole or owner is None else owner
-    if new_files(run.store, name) == NO_FILES and redone.write is not None:
-        return executor.commit_rows(redone.held, redone.write, owners, by, commit)
 
     def commit_to(store: LakeTables) -> Committed:
         repos, shared = () if whole else repositories, repositories if redone.is_shared else ()

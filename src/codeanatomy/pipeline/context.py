@@ -14,26 +14,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct, structs
 from pyspark.sql import SparkSession
-from pyspark.util import inheritable_thread_target
 
-from codeanatomy.catalog.spec import CachePolicy
 from codeanatomy.config import Settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.store import Store
+from codeanatomy.delta.store_policy import StorePolicy, is_local
 from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
-from codeanatomy.lake.lease import StepDone
+from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import ChangeWindow, RunManifest
 from codeanatomy.lake.observations import EventLog
 from codeanatomy.lake.redaction import redactor
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
+from codeanatomy.pipeline.build_session import BuildSession
 from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
@@ -43,11 +43,12 @@ from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints
 from codeanatomy.plan.steps import BuildInputs, fingerprint, rule_fingerprints, steps_of
 from codeanatomy.progress import Progress
+from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.spark.metrics import OperatorMetric
 from codeanatomy.spark.plans import PlanTexts
+from codeanatomy.spark.session import default_parallelism
+from codeanatomy.spark.settings import is_local_master
 from codeanatomy.tracing import Span, Trace
-
-Made = TypeVar("Made")
 
 
 def new_run_id() -> str:
@@ -55,16 +56,25 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-class CacheUse(Struct, frozen=True):
-    """A cached frame of a step."""
+class FrameRecord(Struct, frozen=True):
+    """A frame that Spark has computed for a step."""
 
-    table_name: str
-    policy: CachePolicy
-    # Location of a staged frame, relative to the lake; None for other frames.
-    location: str | None
-    fingerprint: str
-    hit: bool
-    size_bytes: int
+    step: str
+    # What it computes: "files", "stored files", "solve", "graph rows", "shared rows", "tables", ...
+    name: str
+    # None if the session does not show plans.
+    plans: PlanTexts | None
+    operators: tuple[OperatorMetric, ...]
+    seconds: float
+
+    @property
+    def plan_hash(self) -> str | None:
+        """Hash of the normalised physical plan: two frames with the same hash did the same work.
+
+        The other texts are left out, because a name or a rewriting that leads to the same scans, exchanges
+        and operators is no difference; and whatever changes the work shows in the physical plan.
+        """
+        return None if self.plans is None else fingerprint(self.plans.physical)
 
 
 @dataclass
@@ -85,6 +95,10 @@ class Refresh:
     emitted: frozenset[str] = frozenset()
     reported: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
+    # Files that were not edited and whose relations differ, as long as the reason is not known.
+    unexplained: frozenset[str] = frozenset()
+    # Version of the relations that they are compared with.
+    relations_version: int | None = None
     # Windows of the change feeds that were read.
     windows: tuple[ChangeWindow, ...] = ()
     # Why files are redone; only the edited ones until the relations of the others are known.
@@ -120,7 +134,7 @@ class Run:
     run_id: str
     store: LakeTables
     # Opens the session on first use.
-    session: Callable[[], SparkSession]
+    session: BuildSession
     request: BuildRequest
     build_inputs: BuildInputs
     listed: ListedRepositories
@@ -135,8 +149,9 @@ class Run:
     check_lease: Callable[[], None]
     # Newest version of each table when the run was planned or has rolled back; later ones must be its own.
     initial_versions: dict[str, int] = field(default_factory=dict)
-    # Steps that a dead run has done.
+    # Steps that a dead run has done, and the lease that it left.
     resumed: dict[str, StepDone] = field(default_factory=dict)
+    dead: LeaseRow | None = None
     trace: Trace = field(default_factory=Trace)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     # By repository: rows by table, failures by extractor.
@@ -147,12 +162,14 @@ class Run:
     stopping: Event = field(default_factory=Event)
     committed: dict[str, Committed] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    # By step.
-    plans: dict[str, PlanTexts] = field(default_factory=dict)
-    operators: dict[str, tuple[OperatorMetric, ...]] = field(default_factory=dict)
+    # By repository that was solved.
+    imports: dict[str, OwnImports] = field(default_factory=dict)
+    # Frames that Spark has computed, in their order.
+    frames: list[FrameRecord] = field(default_factory=list)
+    # By step and name of an extractor or a rule: microseconds of all processes.
+    costs: Counter[tuple[str, str]] = field(default_factory=Counter)
     # What stopped a step.
     errors: dict[str, str] = field(default_factory=dict)
-    caches: list[CacheUse] = field(default_factory=list)
     # Events of its reads and commits.
     observed: EventLog = field(default_factory=EventLog)
     spans: dict[str, Span] = field(default_factory=dict)
@@ -165,6 +182,8 @@ class Run:
     refreshes: dict[str, Refresh] = field(default_factory=dict)
     # The process in which the local engine computes.
     worker: Worker = field(default_factory=Worker)
+    # Tasks that a caller's session runs at a time.
+    parallelism: int | None = None
 
     @property
     def settings(self) -> Settings:
@@ -192,6 +211,11 @@ class Run:
         """The tables, for operations that need Spark."""
         settings = structs.replace(self.settings, tables=self.store.tables)
         return Store.from_settings(settings, self.spark, self.store.root, self.observed)
+
+    @property
+    def store_policy(self) -> StorePolicy | None:
+        """Access to the object store of the lake; None for a local lake."""
+        return None if is_local(self.store.root) else StorePolicy.from_profile(self.settings.runtime)
 
     @cached_property
     def redacted(self) -> Callable[[Any], Any]:
@@ -229,30 +253,19 @@ class Run:
         }
 
     @property
-    def source_bytes(self) -> int:
-        """Bytes of the sources of all repositories."""
-        return sum(self.repository_bytes.values())
-
-    @property
     def cores(self) -> int:
         """The number of cores that tasks are divided for."""
         if self.plan.engine == "local":
             return processes_of(self.settings)
-        return self.spark.sparkContext.defaultParallelism
+        return self.parallelism or default_parallelism(self.spark)
 
     @property
     def cores_of_task(self) -> int:
         """The number of cores that a task may use while it is the only one of its repository."""
-        if self.plan.engine == "local" or self.settings.runtime.master.startswith("local"):
+        # Of a caller's session, the master is its own; without one it may be a cluster.
+        if self.plan.engine == "local" or is_local_master(self.plan.engine_facts.master or ""):
             return self.cores
         return int(self.spark.conf.get("spark.executor.cores", "1") or 1)
-
-    def in_thread(self, work: Callable[[], Made]) -> Callable[[], Made]:
-        """Return a function that does the work in another thread, with the tags of this one's Spark jobs."""
-        if not self.is_open:
-            return work
-        inherited: Callable[[], Made] = inheritable_thread_target(self.spark)(work)
-        return inherited
 
     def check(self) -> None:
         """Raise if the run may not go on: it was stopped, or another has taken over the lake."""
@@ -311,6 +324,11 @@ class Run:
         with self.counting:
             for repo_id, named in counts.items():
                 self.counts.setdefault(repo_id, Counter()).update(named)
+
+    def add_costs(self, costs: Mapping[tuple[str, str], int]) -> None:
+        """Add what extractors and rules have cost in tasks; two steps may end at the same time."""
+        with self.counting:
+            self.costs.update(costs)
 
     def step_done(self, step: str) -> StepDone:
         """Return the journal entry of a finished step."""

@@ -14,7 +14,7 @@ Tests: `tests/unit/pipeline/test_first_pass.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from uuid import uuid4
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.costs import Costs
 from codeanatomy.extract.evidence import Problem
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FILE, FileRows
@@ -33,10 +34,10 @@ from codeanatomy.normalize.rules import FILE_TABLES, file_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut
+from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, task_pieces
 from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.pipeline.tool_rows import tool_pieces
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
+from codeanatomy.plan.steps import RELATE
 from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
@@ -46,12 +47,16 @@ from codeanatomy.sources.listing import Entry
 PROGRAM_SCHEMA = pa.schema(
     {"file_id": pa.string(), "path": pa.string(), "program": pa.binary(), "rows_digest": pa.string()}
 )
+# Name of the compiler among the costs.
+COMPILE = "compile_file"
 # Rows by table.
 Tables: TypeAlias = Mapping[str, pa.RecordBatch]
 
 
 class FirstPass(Struct, frozen=True):
     """What pass one does with a file after the extractors."""
+
+    frame_name: ClassVar[str] = "files"
 
     options: ExtractOptions
     # Repositories whose files are normalized here, and those whose files are compiled.
@@ -73,10 +78,9 @@ class FirstPass(Struct, frozen=True):
             repo_id, first = packed.repo_id, packed.first_file_id
             for name, stream in packed.streams.items():
                 for batch in unpack_rows(stream):
+                    sink.add(name, batch)
                     if name in TOOL_TABLES:
                         yield from self._tool_rows(repo_id, name, batch)
-                    else:
-                        yield from sink.add(repo_id, first, name, batch)
             for chunk, name, data in packed.pieces:
                 yield from cut(repo_id, chunk, name, data, first)
             yield counts_piece(packed.counts)
@@ -111,12 +115,12 @@ class FirstPass(Struct, frozen=True):
         made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
         own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
         repo_id = files[0][FILE]["repo_id"] if files else ""
-        return ChunkResult(made.tables, [*self.passed_pieces(repo_id, own), *made.pieces])
+        return ChunkResult(made.tables, [*self.passed_pieces(repo_id, own), *made.pieces], made.costs)
 
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
         for chunk, members in rows_by_chunk(name, rows, self.chunk_counts[repo_id]):
-            yield from tool_pieces(repo_id, chunk, name, members)
+            yield from task_pieces(repo_id, chunk, name, members)
 
     def work_on_views(
         self,
@@ -127,18 +131,20 @@ class FirstPass(Struct, frozen=True):
         """Normalize and compile files of one repository."""
         normalized: dict[str, list[pa.RecordBatch]] = {}
         programs: dict[str, list[dict[str, Any]]] = {}
+        costs = Costs()
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
             if view.repo_id in self.normalized:
-                for name, rows in file_rows(view, problem.message if problem else None).items():
+                for name, rows in file_rows(view, problem.message if problem else None, costs).items():
                     if rows.num_rows:
                         normalized.setdefault(name, []).append(rows)
             if view.repo_id in self.compiled and view.row("libcst_files_v1"):
-                program = _compiled(view, problem.error_type if problem else None)
+                with costs.timed(RELATE, COMPILE):
+                    program = msgpack.encode(_compiled(view, problem.error_type if problem else None))
                 chunk = chunk_name(view.file_id, self.chunk_counts[view.repo_id])
                 programs.setdefault(chunk, []).append(
-                    {"file_id": view.file_id, "path": view.path, "program": msgpack.encode(program)}
+                    {"file_id": view.file_id, "path": view.path, "program": program}
                 )
         tables = {name: pa.concat_batches(normalized[name]) for name in FILE_TABLES if name in normalized}
         pieces = list(self.passed_pieces(views[0].repo_id, tables)) if views else []
@@ -146,7 +152,7 @@ class FirstPass(Struct, frozen=True):
             (chunk, PROGRAM, pack_rows(pa.RecordBatch.from_pylist(rows, PROGRAM_SCHEMA)))
             for chunk, rows in programs.items()
         ]
-        return ChunkResult(tables, pieces)
+        return ChunkResult(tables, pieces, costs.counters())
 
     def passed_pieces(self, repo_id: str, tables: Tables) -> Iterator[tuple[str, str, bytes]]:
         """Pack what pass two reads of rows, by chunk and table."""
@@ -168,6 +174,8 @@ def _compiled(view: FileView, failure: str | None) -> Program:
 class StoredFirstPass(Struct, frozen=True):
     """Pass one over files whose evidence is read from pinned tables."""
 
+    frame_name: ClassVar[str] = "stored files"
+
     work: FirstPass
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
@@ -178,7 +186,7 @@ class StoredFirstPass(Struct, frozen=True):
             views = load_views(batches, reads)
             made = self.work.work_on_views([views[file_id] for file_id in sorted(views)])
             for name, rows in made.tables.items():
-                yield from sink.add(group.repo_id, group.chunk, name, rows)
+                sink.add(name, rows)
             for name, parts in batches.items():
                 for rows in parts:
                     for chunk, _, data in self.work.passed_pieces(group.repo_id, {name: rows}):
@@ -186,5 +194,5 @@ class StoredFirstPass(Struct, frozen=True):
             for chunk, name, data in made.pieces:
                 yield from cut(group.repo_id, chunk, name, data, uuid4().hex)
             counts = {name: rows.num_rows for name, rows in made.tables.items()}
-            yield counts_piece({group.repo_id: counts})
+            yield counts_piece({group.repo_id: {**counts, **made.costs}})
         yield from sink.close()

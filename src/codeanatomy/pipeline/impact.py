@@ -20,16 +20,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, json
 
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
 from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import STORED, Piece, Pieces, batches_of
+from codeanatomy.pipeline.pieces import IMPACT, STORED, Piece, Pieces, batches_of
 from codeanatomy.plan.changes import Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 
@@ -53,8 +54,8 @@ COLUMNS = (
 )
 # What is read of the relations that are stored.
 COMPARED: TableReads = dict.fromkeys(COLUMNS, ())
-# Names of the pieces with the stored relations, and with the result.
-BEFORE, IMPACT = STORED + RELATIONS, "impact"
+# Name of the pieces with the stored relations.
+BEFORE = STORED + RELATIONS
 
 
 class RelationTarget(NamedTuple):
@@ -73,6 +74,8 @@ Targets: TypeAlias = Mapping[Source, frozenset[RelationTarget]]
 
 class ExplainImpact(Struct, frozen=True):
     """Find the reasons for files that were not edited and have other relations than before."""
+
+    frame_name: ClassVar[str] = "impact"
 
     explained: frozenset[str]
 
@@ -102,10 +105,16 @@ def edited_first(impact: Iterable[Impact]) -> tuple[Impact, ...]:
 
 
 def _by_file(batches: Sequence[pa.RecordBatch], files: Collection[str]) -> dict[str, pa.Table]:
-    if not batches or not files:
-        return {}
-    by_file = rows_by_owner(pa.Table.from_batches(batches), "owner_file_id")
-    return {file_id: rows for file_id, rows in by_file.items() if file_id and file_id in files}
+    wanted = pa.array(sorted(files), pa.string())
+    names = ["owner_file_id", "path", *COLUMNS]
+    # Stored rows of other files have fewer columns than those of the solve.
+    own = [
+        rows.filter(pc.is_in(rows.column("owner_file_id"), value_set=wanted)).select(names)
+        for rows in batches
+    ]
+    present = [rows for rows in own if rows.num_rows]
+    by_file = rows_by_owner(pa.Table.from_batches(present), "owner_file_id") if present else {}
+    return {file_id: rows for file_id, rows in by_file.items() if file_id}
 
 
 def _targets(rows: pa.Table | None) -> Targets:

@@ -2,7 +2,7 @@
 
     refuse_equal_files(run)                        # of any run, before files are read
     refuse_equal_keys(run, repos, keys, owners)    # of whole graphs: their keys, and those of the lake
-    refuse_refreshed_keys(run, refresh, redone)    # of a refresh: keys that are new in the changed files
+    refuse_refreshed_keys(run, refresh, files, keys, owners)    # of a refresh: keys new in changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
 intent with 2^48 hashes. The step fails with both owners:
@@ -144,28 +144,53 @@ def refuse_equal_keys(
     `keys` and `owners` are pieces of `KEYS` and `KEY_OWNERS` of all files; the second are read only if keys
     are equal.
     """
-    made, counts = np.unique(np.frombuffer(b"".join(keys), f"S{KEY_CHARS}"), return_counts=True)
-    stored = []
+    made, counts = _count_keys(keys)
+    stored: list[KeyOwner] = []
     if run.base.repositories.keys() - set(repositories):
-        stored = _stored_owners(run, pa.array(made).cast(pa.string()), _outside("repo_id", repositories))
-    equal = {key.decode() for key in made[counts > 1].tolist()} | {owner.key for owner in stored}
+        stored = _stored_owners(run, made, _outside("repo_id", repositories))
+    _refuse_alike(made[counts > 1], stored, owners)
+
+
+def _count_keys(keys: Iterable[bytes]) -> tuple[Any, Any]:
+    """Return the different keys as texts, and how often each occurs."""
+    made, counts = np.unique(np.frombuffer(b"".join(keys), f"S{KEY_CHARS}"), return_counts=True)
+    return made.astype(str), counts
+
+
+def _refuse_alike(
+    repeated: Iterable[str], stored: Sequence[KeyOwner], owners: Callable[[], Iterable[bytes]]
+) -> None:
+    equal = {*map(str, repeated)} | {owner.key for owner in stored}
     if equal:
         alike = [owner for stream in owners() for owner in unpack_owners(stream) if owner.key in equal]
         refuse_equal([*alike, *stored])
 
 
-def refuse_refreshed_keys(run: Run, refresh: Refresh, redone: Iterable[bytes]) -> None:
-    """Raise KeyCollision if a definition that is new in a changed file has the key of another one."""
-    files = sorted(refresh.in_feed(GRAPH, FILES))
-    changed = {*run.paths_of(refresh.repo_id, refresh.in_feed(GRAPH, FILES))}
-    owners = [owner for stream in redone for owner in unpack_owners(stream) if owner.path in changed]
-    if NODES in run.pins and owners:
-        inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"
-        known = _lookup(f"SELECT DISTINCT {_key_sql('node_id')} FROM ({_nodes(run, files)}) WHERE {inside}")
-        new = {owner.key for owner in owners} - {key for (key,) in known}
-        stays = f"({_outside('owner_file_id', files)} OR owner_file_id IS NULL)"
-        owners += _stored_owners(run, sorted(new), stays)
-    refuse_equal(owners)
+def refuse_refreshed_keys(
+    run: Run,
+    refresh: Refresh,
+    files: Collection[str],
+    keys: Iterable[bytes],
+    owners: Callable[[], Iterable[bytes]],
+) -> None:
+    """Raise KeyCollision if a definition that is new in a changed file has the key of another one.
+
+    `keys` and `owners` are those of all `files` that the refresh redoes, as in `refuse_equal_keys`.
+    """
+    made, counts = _count_keys(keys)
+    changed = sorted(refresh.in_feed(GRAPH, FILES))
+    stored: list[KeyOwner] = []
+    if NODES in run.pins and changed:
+        stays = f"({_outside('owner_file_id', changed)} OR owner_file_id IS NULL)"
+        stored = _stored_owners(run, sorted({*made.tolist()} - _known_keys(run, sorted(files))), stays)
+    _refuse_alike(made[counts > 1], stored, owners)
+
+
+def _known_keys(run: Run, files: Sequence[str]) -> set[str]:
+    """Return the keys that files have in the lake."""
+    inside = f"owner_file_id IN ({', '.join(map(sql_literal, files))})"
+    known = _lookup(f"SELECT DISTINCT {_key_sql('node_id')} FROM ({_nodes(run, files)}) WHERE {inside}")
+    return {key for (key,) in known}
 
 
 def _outside(column: str, values: Collection[str]) -> str:

@@ -29,7 +29,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import msgpack, structs
 
-from codeanatomy.delta.log.folder import NO_FILES, NewFiles
+from codeanatomy.catalog.entry_points import RULES
+from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.file_commits import new_files
 from codeanatomy.extract.extractors import EXTRACTORS
@@ -48,30 +49,33 @@ from codeanatomy.pipeline.commits import Redone, commit_tables
 from codeanatomy.pipeline.context import Refresh, Run
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
+from codeanatomy.pipeline.impact import BEFORE
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys
 from codeanatomy.pipeline.pieces import (
     COUNTS,
     DATA_FILE,
     KEY_OWNERS,
     KEYS,
+    OUTCOME,
     PROGRAM,
-    ROWS,
-    batches_of,
     data_files,
+    sum_costs,
     sum_counts,
 )
 from codeanatomy.pipeline.refreshes import (
-    add_pending,
+    compare_relations,
     compare_tools,
+    explain_impact,
     follow_feeds,
     had_diagnostics,
     keep_failures,
     merge_changed,
     read_outcome,
+    relations_before,
 )
 from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
 from codeanatomy.pipeline.sinks import Sink, TableFolder
-from codeanatomy.pipeline.solve import Solve, SolveScope
+from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.pipeline.stored_rows import stored_rows
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact, read_file_states
@@ -90,7 +94,6 @@ GROUP_SEQUENCES = 10
 ADDED_SEQUENCE = 2
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 # By table: the name of its pieces.
-TOOL_PIECES = {name: name for name in TOOL_TABLES}
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
 COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*TABLES, SHARED, *COPIES, "graph_files")}
@@ -161,19 +164,20 @@ class Passes:
     def forecast(self) -> tuple[Impact, ...]:
         """Return what the refresh would redo, and why; nothing is committed."""
         refresh = self._refresh_state
+        compared: list[Held] = []
         with self._released():
             if self._busy[RELATE] and not self._is_whole(RELATE):
                 self._read_programs()
                 uncommitted: dict[str, frozenset[str]] = {}
                 if self._busy[EXTRACT]:
                     self._extract(Sink())
-                    compare_tools(self.run, self.executor, refresh, self._views)
+                    compare_tools(self.run, self.executor, refresh, self._views, Sink())
                     uncommitted = {FILES: refresh.edited, **refresh.touched}
                 self._follow(NORMALIZE, RELATE, uncommitted=uncommitted)
                 self._stored_first_pass(Sink())
-                self._solved(Sink())
-        self._follow(GRAPH, uncommitted={FILES: refresh.edited, **refresh.touched})
-        add_pending(self.run, refresh)
+                compared = compare_relations(self.executor, refresh, self._solved(Sink()))
+            self._follow(GRAPH, uncommitted={FILES: refresh.edited, **refresh.touched})
+            explain_impact(self.run, self.executor, refresh, compared)
         return refresh.impact
 
     @contextmanager
@@ -205,12 +209,16 @@ class Passes:
         """Return the ids of the files of a repository."""
         return frozenset(file_id(repo_id, entry.path) for entry in self.run.listed.listings[repo_id].entries)
 
-    def _sink(self, *names: str) -> Sink:
-        """Return the sink for tables that are written where their rows are made."""
-        store = self.run.store
-        folders = ((name, self._new_files(name)) for name in names)
+    def _sink(self, *names: str, unordered: Sequence[str] = ()) -> Sink:
+        """Return the sink for tables that are written where their rows are made, in their order or not."""
+        table, constants = self.run.store.table, {FAILURES: {"run_id": self.run.run_id}}
         return Sink(
-            {name: TableFolder(folder, store.table(name)) for name, folder in folders if folder != NO_FILES}
+            {
+                name: TableFolder(
+                    self._new_files(name), table(name), name not in unordered, constants.get(name, {})
+                )
+                for name in (*names, *unordered)
+            }
         )
 
     def _new_files(self, name: str) -> NewFiles:
@@ -245,7 +253,10 @@ class Passes:
 
     def _second_work(self, sink: Sink) -> SecondPass:
         normalized = frozenset(self._busy[NORMALIZE] if self._is_indexed else ())
-        return SecondPass(normalized, frozenset(self._busy[GRAPH]), self.run.request.profile, sink)
+        explained = NOTHING if self.refresh is None else self.refresh.unexplained
+        rules = (*self.run.settings.entry_points, *RULES)
+        graphed, profile = frozenset(self._busy[GRAPH]), self.run.request.profile
+        return SecondPass(normalized, graphed, profile, sink, rules, explained)
 
     # Pass one.
 
@@ -253,13 +264,14 @@ class Passes:
         """Begin to read the stored programs of the repository, which its solve needs."""
         if self._busy[RELATE] and not self._is_whole(RELATE):
             wanted = stored_rows(self._refresh_state.repo_id, {PROGRAMS: STORED_PROGRAMS})
-            read = self.run.in_thread(lambda: self.executor.stored(wanted))
-            self._stored_programs = self._background.submit(read)
+            self._stored_programs = self._background.submit(self.executor.stored, wanted)
 
     def _first_pass(self) -> None:
         if self._busy[EXTRACT]:
             with self._step(EXTRACT, is_last=False):
-                fresh = self._extract(self._sink(*EXTRACTED, *(() if self._is_indexed else FILE_TABLES)))
+                names = (*EXTRACTED, *(() if self._is_indexed else FILE_TABLES))
+                tools = TOOL_TABLES if self.refresh is None else ()
+                fresh = self._extract(self._sink(*names, unordered=(FAILURES, *tools)))
             self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
         self._follow(NORMALIZE, RELATE)
         self._stored_first_pass(self._sink(*FILE_TABLES))
@@ -333,7 +345,7 @@ class Passes:
 
     def _count(self, held: Held) -> None:
         """Count the rows of steps that work on whole repositories; a refresh counts what it commits."""
-        counts = sum_counts(self.executor.collect(held, COUNTS))
+        counts = self._collect_counts(held)
         if self.refresh is not None:
             whole = [step for step in COUNTED if self._busy[step] and self._is_whole(step)]
             names = {name for step in whole for name in COUNTED[step]}
@@ -343,17 +355,22 @@ class Passes:
             }
         self.run.count(counts)
 
+    def _collect_counts(self, held: Held) -> dict[str, Counter[str]]:
+        """Return the counts of a frame; its costs are added to those of the run."""
+        pieces = self.executor.results(held, COUNTS)
+        self.run.add_costs(sum_costs(pieces))
+        return sum_counts(pieces)
+
     def _commit_extracted(self, fresh: Held) -> None:
         run, refresh = self.run, self.refresh
         extracted = self._from_tasks(EXTRACTED, [fresh], None if refresh is None else refresh.edited)
-        made = self._written([fresh], {FAILURES: ROWS + FAILURES}, constants={"run_id": run.run_id})
-        failures = structs.replace(made[FAILURES], is_added=True)
+        failures = structs.replace(self._from_tasks((FAILURES,), [fresh])[FAILURES], is_added=True)
         if refresh is None:
-            tools = self._written([fresh], TOOL_PIECES)
+            tools = self._from_tasks(TOOL_TABLES, [fresh])
         else:
             tools = self._differing_tool_rows(refresh)
-            rows = batches_of(self.executor.collect(fresh, ROWS + FAILURES)).get(ROWS + FAILURES, [])
-            kept = keep_failures(run, refresh, rows)
+            counts = sum_counts(self.executor.results(fresh, COUNTS)).get(refresh.repo_id, Counter())
+            kept = keep_failures(run, refresh, counts)
             failures = structs.replace(failures, files=[*failures.files, *kept])
         with run.timed("extract_commit"):
             self._commit(EXTRACT, {**extracted, **tools, FAILURES: failures})
@@ -362,12 +379,13 @@ class Passes:
 
     def _differing_tool_rows(self, refresh: Refresh) -> dict[str, Redone]:
         """Return the rows of tools for files about which they reported other rows before."""
-        held, outcome = compare_tools(self.run, self.executor, refresh, self._views)
+        sink = self._sink(unordered=TOOL_TABLES)
+        held, outcome = compare_tools(self.run, self.executor, refresh, self._views, sink)
         if not held:
             return {name: Redone(owners=()) for name in TOOL_TABLES}
         return {
             name: structs.replace(each, owners=refresh.touched[name], is_shared=name in outcome.shared)
-            for name, each in self._written(held, TOOL_PIECES).items()
+            for name, each in self._from_tasks(TOOL_TABLES, held).items()
         }
 
     def _commit_normalized(self) -> None:
@@ -386,7 +404,7 @@ class Passes:
         # With an index, its diagnostics are committed after those of normalize.
         is_last = not self._is_indexed or not (self._busy[GRAPH] or self._busy[NORMALIZE])
         with self._step(RELATE, is_last=is_last):
-            solved = self._solved(self._sink(RELATIONS, PROGRAMS))
+            solved = self._solved(self._sink(RELATIONS, PROGRAMS, unordered=(DIAGNOSTICS,)))
             self._join()
             with self.run.timed("relate_commit"):
                 self._commit_solved(solved)
@@ -395,7 +413,8 @@ class Passes:
     def _solved(self, sink: Sink) -> Held:
         """Solve the repositories; of a refresh, find the files whose relations differ."""
         run, is_whole = self.run, self._is_whole(RELATE)
-        scopes = {repo_id: SolveScope() for repo_id in self._busy[RELATE]}
+        listings = run.listed.listings
+        scopes = {repo_id: SolveScope(package=listings[repo_id].package) for repo_id in self._busy[RELATE]}
         wanted = [
             rows
             for repo_id in scopes
@@ -411,15 +430,19 @@ class Passes:
                 second = self._second_files()
                 normalized |= self._files(refresh.repo_id) if second is None else second
             emitted = refresh.in_feed(RELATE) | normalized
-            scopes[refresh.repo_id] = SolveScope(self._redone_files, emitted, normalized)
+            package = listings[refresh.repo_id].package
+            scopes[refresh.repo_id] = SolveScope(self._redone_files, emitted, normalized, package)
         inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
         inputs += [self._stored_programs.result()] if self._stored_programs else []
         names = (PROGRAM, PROGRAMS, *TOOL_TABLES)
         with run.timed(RELATE):
             work = Solve(scopes, sink, max(1, run.cores_of_task // len(scopes)))
             solved = self.executor.map_groups(RELATE, inputs, names, "repo_id", work)
+        counts = self._collect_counts(solved)
+        for piece in self.executor.results(solved, OUTCOME):
+            run.imports[piece.repo_id] = msgpack.decode(piece.data, type=RepositoryOutcome).imports
         if is_whole:
-            run.count(sum_counts(self.executor.collect(solved, COUNTS)))
+            run.count(counts)
         else:
             read_outcome(run, self.executor, self._refresh_state, solved)
         return solved
@@ -445,13 +468,13 @@ class Passes:
 
     def _add_diagnostics(self, solved: Held) -> None:
         """Add the diagnostics of relate to those of normalize, which are committed."""
-        counts = sum_counts(self.executor.collect(solved, COUNTS))
+        counts = sum_counts(self.executor.results(solved, COUNTS))
         if any(counted[DIAGNOSTICS] for counted in counts.values()):
             added = structs.replace(self._diagnostics_of(solved), is_added=True)
             self._commit(RELATE, {DIAGNOSTICS: added}, ADDED_SEQUENCE)
 
     def _diagnostics_of(self, solved: Held) -> Redone:
-        return self._written([solved], {DIAGNOSTICS: DIAGNOSTICS})[DIAGNOSTICS]
+        return self._from_tasks((DIAGNOSTICS,), [solved])[DIAGNOSTICS]
 
     def _refreshed_diagnostics(self, refresh: Refresh, solved: Held) -> Redone:
         """Return all diagnostics of files for which normalize or relate may have other ones now."""
@@ -464,7 +487,7 @@ class Passes:
             reads = union_reads(NORMALIZE_READS, self._second_reads)
             own = {name: reads[name] for name in reads if name in EXTRACTED}
             work = self._first_work(self._sink(DIAGNOSTICS), {**self._busy, RELATE: ()})
-            self._view_stored(RELATE, stored_rows(refresh.repo_id, own, reported), work)
+            self._collect_counts(self._view_stored(RELATE, stored_rows(refresh.repo_id, own, reported), work))
             self._viewed[refresh.repo_id] = self._viewed.get(refresh.repo_id, NOTHING) | reported
         of_relate = self._diagnostics_of(solved)
         files = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *of_relate.files]
@@ -478,19 +501,23 @@ class Passes:
         """Make the graph of the files, and normalize them where a SCIP index is evidence."""
         normalized = self._is_indexed and self._busy[NORMALIZE]
         if not self._busy[GRAPH] and not normalized:
+            if self.refresh is not None and solved:
+                with self._step(RELATE, is_last=False):
+                    compared = compare_relations(self.executor, self.refresh, solved[0])
+                    explain_impact(self.run, self.executor, self.refresh, compared)
             return
         step = GRAPH if self._busy[GRAPH] else NORMALIZE
         with self._step(step):
             self._follow(GRAPH)
-            if self.refresh is not None:
-                add_pending(self.run, self.refresh)
             files = self._second_files()
             wanted = self._second_inputs(files)
             inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]
             with self.run.timed(step):
                 work = self._second_work(self._sink(*FILE_TABLES))
-                made = self.executor.map_groups(step, inputs, {*self._second_reads}, "chunk", work)
+                made = self.executor.map_groups(step, inputs, {*self._second_reads, BEFORE}, "chunk", work)
             self._count(made)
+            if self.refresh is not None:
+                explain_impact(self.run, self.executor, self.refresh, [made])
             if normalized:
                 self._commit_indexed(made, solved, files)
             if self._busy[GRAPH]:
@@ -513,7 +540,7 @@ class Passes:
 
     def _second_inputs(self, files: frozenset[str] | None) -> list[StoredRows]:
         """Return the stored rows of files that pass two works on and the passes before have not passed on."""
-        wanted: list[StoredRows] = []
+        wanted: list[StoredRows] = [] if self.refresh is None else relations_before(self.refresh)
         for repo_id in dict.fromkeys(
             (*self._busy[GRAPH], *(self._busy[NORMALIZE] if self._is_indexed else ()))
         ):
@@ -553,23 +580,23 @@ class Passes:
 
     def _commit_graph(self, made: Held, files: frozenset[str] | None) -> None:
         run, executor = self.run, self.executor
+        keys = [piece.data for piece in executor.results(made, KEYS)]
+
+        def owners() -> Iterator[bytes]:
+            return (piece.data for piece in executor.read(made, KEY_OWNERS))
+
         if files is None:
-            refuse_equal_keys(
-                run,
-                self._busy[GRAPH],
-                (piece.data for piece in executor.collect(made, KEYS)),
-                lambda: (piece.data for piece in executor.collect(made, KEY_OWNERS)),
-            )
+            refuse_equal_keys(run, self._busy[GRAPH], keys, owners)
             work = MergeShared(frozenset(self._busy[GRAPH]))
             merged = executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", work)
-            run.count(sum_counts(executor.collect(merged, COUNTS)))
+            run.count(self._collect_counts(merged))
             shared, changed = [merged], NOTHING
         else:
             refresh = self._refresh_state
-            refuse_refreshed_keys(run, refresh, (piece.data for piece in executor.collect(made, KEY_OWNERS)))
+            refuse_refreshed_keys(run, refresh, files, keys, owners)
             shared, changed = merge_changed(run, executor, refresh, made, files)
         with run.timed("graph_commit"):
-            redone = self._written([made, *shared], GRAPH_PIECES, files)
+            redone = self._write_graph([made, *shared], files)
             self._commit(
                 GRAPH,
                 {
@@ -583,44 +610,25 @@ class Passes:
     def _from_tasks(
         self, names: Iterable[str], held: Sequence[Held], owners: Collection[str] | None = None
     ) -> dict[str, Redone]:
-        """Return tables that tasks have written; where only Spark can write, they are in pieces."""
-        files = data_files(piece for each in held for piece in self.executor.collect(each, DATA_FILE))
-        return {
-            name: Redone(
-                files.get(name, ()),
-                owners,
-                held=held,
-                write=TableWrite(self.run.store.table(name), NO_FILES, ROWS + name),
-            )
-            for name in names
-        }
+        """Return tables that tasks have written."""
+        files = data_files(piece for each in held for piece in self.executor.results(each, DATA_FILE))
+        return {name: Redone(files.get(name, ()), owners) for name in names}
 
-    def _written(
-        self,
-        held: Sequence[Held],
-        names: Mapping[str, str],
-        owners: Collection[str] | None = None,
-        constants: Mapping[str, str] = {},
-    ) -> dict[str, Redone]:
-        """Write tables from pieces, by table and name of the pieces; those of Spark on their commit."""
-        store = self.run.store
+    def _write_graph(self, held: Sequence[Held], owners: Collection[str] | None) -> dict[str, Redone]:
+        """Write the tables of the graph from pieces."""
+        table = self.run.store.table
         writes = [
-            TableWrite(store.table(name), self._new_files(name), of, constants, name in COPIES)
-            for name, of in names.items()
+            TableWrite(self._new_files(name), table(name), pieces, name in COPIES)
+            for name, pieces in GRAPH_PIECES.items()
         ]
-        local = [write for write in writes if write.folder != NO_FILES]
-        files = self.executor.write_files(held, local) if local else {}
-        return {
-            write.table.name: Redone(files.get(write.table.name, ()), owners, held=held, write=write)
-            for write in writes
-        }
+        files = self.executor.write_files(held, writes)
+        return {write.table.name: Redone(files.get(write.table.name, ()), owners) for write in writes}
 
     def _commit(self, step: str, redone: Mapping[str, Redone], sequence: int = 0) -> None:
         # Every group of repositories has numbers of its own, in the order in which the groups commit.
         base = 0 if self.refresh is None else GROUP_SEQUENCES * (1 + self.refresh.number)
         commit_tables(
             self.run,
-            self.executor,
             step,
             self._busy[step],
             redone,
@@ -635,7 +643,7 @@ class Passes:
             with self._step(step):
                 commit()
 
-        self._pending.append(self._background.submit(self.run.in_thread(work)))
+        self._pending.append(self._background.submit(work))
         if self.refresh is not None:
             self._join()
 

@@ -29,6 +29,7 @@ import pyarrow as pa
 from msgspec import json
 
 from codeanatomy.arrow import encode_texts, pack_rows, unpack_rows
+from codeanatomy.costs import costs_in, without_costs
 from codeanatomy.delta.log.entries import DataFile
 
 MB = 1024 * 1024
@@ -41,12 +42,21 @@ ENCODED = {"cpg_edges": ("owner_file_id", "path", "origin", "resolution_method",
 
 # Contents of pieces that are no rows of a table; programs are those that pass one has compiled.
 PROGRAM, COUNTS, DATA_FILE, OUTCOME = "program", "counts", "data_file", "outcome"
-# Before the name of a table: its rows, where a task does not write them itself; and its stored rows.
-ROWS, STORED = "rows ", "stored "
+# Before the name of a table: its stored rows.
+STORED = "stored "
+# Digests of what files contribute to rows of no file, by file.
+SHARED_DIGESTS = "shared_digests"
+# Why files are redone.
+IMPACT = "impact"
 # Definition keys of files, and the definitions that have them.
 KEYS, KEY_OWNERS = "definition_keys", "key_owners"
 # Keys of some rows of the table in `key`, by which its rows are divided into ranges.
 SAMPLE = "sample"
+
+# Bytes of a task's pieces by name, and some of their keys.
+SIZES = "sizes"
+# Small results, which come back to the driver with the job that makes them.
+SMALL = (COUNTS, DATA_FILE, OUTCOME, IMPACT, KEYS, SAMPLE, SHARED_DIGESTS, SIZES)
 
 # By repository: rows by table, and other counters.
 Counts: TypeAlias = dict[str, dict[str, int]]
@@ -135,16 +145,27 @@ def batches_of(pieces: Iterable[Piece]) -> dict[str, list[pa.RecordBatch]]:
 
 
 def counts_piece(counts: Mapping[str, Mapping[str, int]]) -> Piece:
-    """Return the counts of a task: rows by table, failures by extractor, and others."""
+    """Return the counts of a task: rows by table, failures by extractor, costs (`costs`), and others."""
     return Piece("", "", "", COUNTS, 0, 1, json.encode(counts))
 
 
 def sum_counts(pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
-    """Add up the counts of tasks, by repository."""
+    """Add up the counts of tasks, by repository; without their costs."""
     totals: dict[str, Counter[str]] = {}
     for piece in pieces:
         for repo_id, counts in json.decode(piece.data, type=Counts).items():
-            totals.setdefault(repo_id, Counter()).update(counts)
+            own = without_costs(counts)
+            if own or not counts:
+                totals.setdefault(repo_id, Counter()).update(own)
+    return totals
+
+
+def sum_costs(pieces: Iterable[Piece]) -> Counter[tuple[str, str]]:
+    """Add up the costs among the counts of tasks: microseconds by step and name."""
+    totals: Counter[tuple[str, str]] = Counter()
+    for piece in pieces:
+        for counts in json.decode(piece.data, type=Counts).values():
+            totals.update(costs_in(counts))
     return totals
 
 

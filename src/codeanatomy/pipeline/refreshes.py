@@ -1,7 +1,8 @@
 """Find out what a refresh redoes beside the files that were edited, from what is stored and what is new.
 
     compare_tools(run, executor, refresh, views)       # files about which tools report other rows
-    read_outcome(run, executor, refresh, solved)       # files with other relations, and why
+    read_outcome(run, executor, refresh, solved)       # files with other relations
+    explain_impact(run, executor, refresh, explained)  # why files are redone that were not edited
     follow_feeds(run, refresh, "graph")                # files with other rows in the inputs of a step
     merge_changed(run, executor, refresh, made, files) # tables in which rows of no file are others
 
@@ -16,21 +17,21 @@ from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import json, msgpack
+from msgspec import json, msgpack, structs
 
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES
 from codeanatomy.delta.write.file_commits import new_files
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.context import Refresh, Run, counts_of
-from codeanatomy.pipeline.executors.executor import Executor, Held, TableWrite
+from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.impact import BEFORE, COMPARED, IMPACT, ExplainImpact, edited_first
-from codeanatomy.pipeline.pieces import OUTCOME, STORED, batches_of
-from codeanatomy.pipeline.second_pass import MergeShared, are_same
+from codeanatomy.pipeline.impact import BEFORE, COMPARED, ExplainImpact, edited_first
+from codeanatomy.pipeline.pieces import COUNTS, IMPACT, OUTCOME, SHARED_DIGESTS, STORED, sum_costs
+from codeanatomy.pipeline.second_pass import MergeShared, shared_digests
+from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import RepositoryOutcome
 from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
@@ -46,9 +47,9 @@ NOTHING_SOLVED = RepositoryOutcome([], [], 0)
 
 
 def compare_tools(
-    run: Run, executor: Executor, refresh: Refresh, views: Sequence[Held]
+    run: Run, executor: Executor, refresh: Refresh, views: Sequence[Held], sink: Sink
 ) -> tuple[list[Held], ToolOutcome]:
-    """Find the files about which tools reported other rows before, and hold their rows."""
+    """Find the files about which tools reported other rows before, and write their rows."""
     repo_id, outcome = refresh.repo_id, ToolOutcome()
     counts, listings = run.counts.get(repo_id, Counter()), {repo_id: run.listed.listings[repo_id]}
     if not any(counts[name] for name in TOOL_TABLES) and not tool_tasks(
@@ -57,16 +58,19 @@ def compare_tools(
         return [], outcome
     stored = executor.stored(stored_rows(repo_id, all_columns(*TOOL_TABLES), lead=STORED))
     names = (*TOOL_TABLES, *(STORED + name for name in TOOL_TABLES))
-    held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows(repo_id))
-    pieces = executor.collect(held, OUTCOME)
+    held = executor.map_groups(EXTRACT, [*views, stored], names, "repo_id", DifferingRows(repo_id, sink))
+    pieces = executor.results(held, OUTCOME)
     outcome = msgpack.decode(pieces[0].data, type=ToolOutcome) if pieces else outcome
     refresh.touched |= {name: frozenset(outcome.owners.get(name, ())) for name in TOOL_TABLES}
     refresh.missing = frozenset(outcome.missing)
     return [held], outcome
 
 
-def keep_failures(run: Run, refresh: Refresh, made: Iterable[pa.RecordBatch]) -> list[DataFile]:
-    """Write the failures of files that were not read again: readers look them up by the newest run."""
+def keep_failures(run: Run, refresh: Refresh, made: Mapping[str, int]) -> list[DataFile]:
+    """Write the failures of files that were not read again: readers look them up by the newest run.
+
+    `made` are the failures by extractor of those that were read.
+    """
     before = run.base.repositories[refresh.repo_id].extract_run_id or ""
     paths = pa.array([change.path for change in refresh.changes], pa.string())
     is_read = pc.field("path").isin(paths) | pc.field("extractor_name").isin(pa.array(TOOL_TABLES))
@@ -76,16 +80,19 @@ def keep_failures(run: Run, refresh: Refresh, made: Iterable[pa.RecordBatch]) ->
         counts = run.counts.setdefault(refresh.repo_id, Counter())
         for name in counts_of(counts, (FAILURES,)):
             del counts[name]
-        for rows in (*made, *kept):
+        # All of them together are counted by their commit.
+        counts.update(
+            {name: count for name, count in counts_of(made, (FAILURES,)).items() if name != FAILURES}
+        )
+        for rows in kept:
             counts.update(f"{FAILURES}/{name}" for name in rows.column("extractor_name").to_pylist())
     folder = new_files(run.store, FAILURES)
-    write = TableWrite(run.store.table(FAILURES), folder, FAILURES, {"run_id": run.run_id})
-    return write_in_order(write, kept) if folder != NO_FILES else []
+    return write_in_order(folder, run.store.table(FAILURES), kept, {"run_id": run.run_id})
 
 
 def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -> None:
-    """Find the files whose relations differ from the stored ones, and why."""
-    pieces = executor.collect(solved, OUTCOME)
+    """Find the files whose relations differ from the stored ones."""
+    pieces = executor.results(solved, OUTCOME)
     outcome = msgpack.decode(pieces[0].data, type=RepositoryOutcome) if pieces else NOTHING_SOLVED
     refresh.emitted = frozenset(each.file_id for each in outcome.files)
     refresh.reported = frozenset(each.file_id for each in outcome.files if each.has_diagnostics)
@@ -95,17 +102,37 @@ def read_outcome(run: Run, executor: Executor, refresh: Refresh, solved: Held) -
     status = f"{outcome.total:,}/{outcome.total:,} files, {len(differing):,} with other relations"
     run.progress.update(RELATE, status, last=True)
     redone = refresh.in_feed(RELATE, FILES)
-    others = refresh.touched[RELATIONS] - refresh.gone - redone
-    impact = list(refresh.impact)
-    if others:
-        stored = executor.stored(stored_rows(refresh.repo_id, {RELATIONS: COMPARED}, others, STORED))
-        names = (RELATIONS, BEFORE)
-        held = executor.map_groups(RELATE, [solved, stored], names, "chunk", ExplainImpact(others))
-        for piece in executor.collect(held, IMPACT):
-            impact += json.decode(piece.data, type=list[Impact])
-    witnessed = refresh.in_feed(RELATE, *TOOL_TABLES) - redone - others
-    impact += [Impact(path, "witness") for path in run.paths_of(refresh.repo_id, witnessed)]
-    refresh.impact = edited_first(impact)
+    refresh.relations_version = run.pins.get(RELATIONS)
+    refresh.unexplained = refresh.touched[RELATIONS] - refresh.gone - redone
+    witnessed = refresh.in_feed(RELATE, *TOOL_TABLES) - redone - refresh.unexplained
+    witness = (Impact(path, "witness") for path in run.paths_of(refresh.repo_id, witnessed))
+    refresh.impact = edited_first((*refresh.impact, *witness))
+
+
+def relations_before(refresh: Refresh) -> list[StoredRows]:
+    """Return the stored relations that explain why files are redone which were not edited."""
+    others = refresh.unexplained
+    rows = stored_rows(refresh.repo_id, {RELATIONS: COMPARED}, others, STORED) if others else []
+    return [structs.replace(each, version=refresh.relations_version) for each in rows]
+
+
+def compare_relations(executor: Executor, refresh: Refresh, solved: Held) -> list[Held]:
+    """Compare relations with the stored ones, where no pass over files does it."""
+    before = relations_before(refresh)
+    inputs = [solved, executor.stored(before)]
+    work = ExplainImpact(refresh.unexplained)
+    return [executor.map_groups(RELATE, inputs, (RELATIONS, BEFORE), "chunk", work)] if before else []
+
+
+def explain_impact(run: Run, executor: Executor, refresh: Refresh, compared: Iterable[Held]) -> None:
+    """Add why files are redone: their relations, as pieces have it, or changes of earlier runs."""
+    pieces = (piece for held in compared for piece in executor.results(held, IMPACT))
+    explained = (each for piece in pieces for each in json.decode(piece.data, type=list[Impact]))
+    refresh.impact = edited_first((*refresh.impact, *explained))
+    # Files that graph redoes because an earlier run has changed their relations or diagnostics.
+    known = {each.path for each in refresh.impact}
+    paths = run.paths_of(refresh.repo_id, refresh.in_feed(GRAPH))
+    refresh.impact += tuple(Impact(path, "pending") for path in paths if path not in known)
 
 
 def had_diagnostics(run: Run, refresh: Refresh, files: Collection[str]) -> frozenset[str]:
@@ -120,9 +147,10 @@ def merge_changed(
 ) -> tuple[list[Held], frozenset[str]]:
     """Merge rows of no file if a file contributes others; return the tables in which they differ."""
     [wanted] = stored_rows(refresh.repo_id, all_columns(SHARED), files)
-    before = read_stored(run, wanted)
-    now = batches_of(executor.collect(made, SHARED)).get(SHARED, [])
-    if are_same(SHARED, pa.Table.from_batches(now, before.schema), before):
+    now: dict[str, str] = {}
+    for piece in executor.results(made, SHARED_DIGESTS):
+        now |= json.decode(piece.data, type=dict[str, str])
+    if now == shared_digests(read_stored(run, wanted)):
         return [], frozenset()
     tables = all_columns(NODES, EDGES, PROPS, PROPS_MAP)
     stored = executor.stored(
@@ -135,7 +163,8 @@ def merge_changed(
     merged = executor.map_groups(
         GRAPH, [made, stored], names, "repo_id", MergeShared(frozenset({refresh.repo_id}), files)
     )
-    changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.collect(merged, OUTCOME))
+    run.add_costs(sum_costs(executor.results(merged, COUNTS)))
+    changed = (msgpack.decode(piece.data, type=list[str]) for piece in executor.results(merged, OUTCOME))
     return [merged], frozenset(name for names in changed for name in names)
 
 
@@ -160,10 +189,3 @@ def follow_feeds(
         windows = (window for window in changes.windows if window.table_name == FILES)
         paths = {path: how for each in windows for path, how in changed_paths(root, each, repo_id).items()}
         refresh.impact += tuple(Impact(path, how) for path, how in paths.items() if path not in known)
-
-
-def add_pending(run: Run, refresh: Refresh) -> None:
-    """Add the files that graph redoes because an earlier run has changed their relations or diagnostics."""
-    known = {each.path for each in refresh.impact}
-    paths = run.paths_of(refresh.repo_id, refresh.in_feed(GRAPH))
-    refresh.impact += tuple(Impact(path, "pending") for path in paths if path not in known)

@@ -13,17 +13,21 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from hashlib import blake2b
+from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct, msgpack, structs
+from msgspec import Struct, json, msgpack, structs
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
+from codeanatomy.catalog.entry_points import RULES, Rule
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
+from codeanatomy.costs import Costs
 from codeanatomy.file_view import FileView, Reads, load_views, union_reads
+from codeanatomy.graph.merge import COLUMNS as CONTRIBUTED
 from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, rows_of_files
@@ -32,12 +36,14 @@ from codeanatomy.normalize.rules import file_rows as normalize_rows
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
+from codeanatomy.pipeline.impact import BEFORE, file_impact
 from codeanatomy.pipeline.key_collisions import owner_rows, pack_keys
 from codeanatomy.pipeline.pieces import (
     KEY_OWNERS,
     KEYS,
     MB,
     OUTCOME,
+    SHARED_DIGESTS,
     STORED,
     Piece,
     Pieces,
@@ -48,6 +54,8 @@ from codeanatomy.pipeline.pieces import (
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.plan.changes import FILES
+from codeanatomy.plan.steps import GRAPH
+from codeanatomy.relate.relation_rows import RELATIONS
 
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
@@ -56,6 +64,8 @@ SAMPLED = {
     EDGES: tuple(dict.fromkeys(key for copy in COPIES for key in catalog.table(copy).ordering)),
     **{name: catalog.table(name).ordering for name in (PROPS, PROPS_MAP)},
 }
+# Names among the costs.
+LOAD, ROWS_OF_FILES, MERGE = "load_views", "rows_of_files", "merge_shared_rows"
 # Arrow bytes of files that are worked on together.
 MOST_BYTES = 64 * MB
 
@@ -66,11 +76,17 @@ Batches: TypeAlias = Mapping[str, Sequence[pa.RecordBatch]]
 class SecondPass(Struct, frozen=True):
     """What pass two does with a file."""
 
+    frame_name: ClassVar[str] = "graph rows"
+
     # Repositories whose files are normalized here, and those whose graph is made.
     normalized: frozenset[str]
     graphed: frozenset[str]
     profile: Profile
     sink: Sink
+    # By which definitions are entry points.
+    rules: tuple[Rule, ...] = RULES
+    # Files of a refresh that were not edited and have other relations, which is explained here.
+    explained: frozenset[str] = frozenset()
 
     @property
     def reads(self) -> Reads:
@@ -86,35 +102,46 @@ class SecondPass(Struct, frozen=True):
         try:
             sink = self.sink.open()
             for group in groups:
-                for part in parts_of(batches_of(group.pieces)):
+                batches = batches_of(group.pieces)
+                before = {BEFORE: batches.pop(BEFORE, [])}
+                yield from file_impact(
+                    group, before | {RELATIONS: batches.get(RELATIONS, [])}, self.explained
+                )
+                for part in parts_of(batches):
                     yield from self._work_on(group, part, sink)
             yield from sink.close()
         finally:
             gc.enable()
 
     def _work_on(self, group: Group, batches: Batches, sink: OpenSink) -> Pieces:
-        views = load_views(batches, self.reads)
+        costs = Costs()
+        with costs.timed(GRAPH, LOAD):
+            views = load_views(batches, self.reads)
         files = [views[file_id] for file_id in sorted(views)]
         if group.repo_id in self.normalized:
             # Of tools there are rows about all files of the repository.
-            made = normalized_tables([view for view in files if _is_normalized(view)])
+            made = normalized_tables([view for view in files if _is_normalized(view)], costs)
             for name, each in made.items():
-                yield from sink.add(group.repo_id, group.chunk, name, each)
+                sink.add(name, each)
             yield counts_piece({group.repo_id: {name: each.num_rows for name, each in made.items()}})
             # Diagnostics of relate are there already.
             rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
             files = with_tables(files, load_views(rows, self.reads))
         if group.repo_id in self.graphed:
-            yield from self._graphed(group, files)
+            yield from self._graphed(group, files, costs)
+        yield counts_piece({group.repo_id: costs.counters()})
 
-    def _graphed(self, group: Group, files: Sequence[FileView]) -> Pieces:
+    def _graphed(self, group: Group, files: Sequence[FileView], costs: Costs) -> Pieces:
         parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, PROPS, PROPS_MAP, SHARED)}
         counts: Counter[str] = Counter()
         keys: list[tuple[str, Mapping[str, str]]] = []
+        digests: dict[str, str] = {}
         samples: list[pa.RecordBatch] = []
         graphed = [view for view in files if _has_graph(view)]
-        for view, made in zip(graphed, rows_of_files(graphed, self.profile), strict=True):
+        rows_made = costs.timed_items(GRAPH, ROWS_OF_FILES, rows_of_files(graphed, self.profile, self.rules))
+        for view, made in zip(graphed, rows_made, strict=True):
             tables = {**made.tables, SHARED: shared_row(view, made.shared)}
+            digests |= shared_digests(tables[SHARED])
             for name, rows in tables.items():
                 counts[name] += rows.num_rows
                 if name in parts:
@@ -126,6 +153,7 @@ class SecondPass(Struct, frozen=True):
             keys.append((view.path, made.keys))
         yield from row_pieces(group.repo_id, group.chunk, KEY_OWNERS, owner_rows(group.repo_id, keys))
         yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(keys))
+        yield Piece(group.repo_id, group.chunk, "", SHARED_DIGESTS, 0, 1, json.encode(digests))
         if samples:
             yield sample_piece(EDGES, pa.concat_batches(samples))
         for name, batches in parts.items():
@@ -162,11 +190,11 @@ def parts_of(batches: Batches) -> Iterator[Batches]:
         }
 
 
-def normalized_tables(files: Sequence[FileView]) -> dict[str, pa.RecordBatch]:
+def normalized_tables(files: Sequence[FileView], costs: Costs) -> dict[str, pa.RecordBatch]:
     """Normalize files: their rows, by table."""
     tables: dict[str, list[pa.RecordBatch]] = {}
     for view in files:
-        for name, rows in normalize_rows(view).items():
+        for name, rows in normalize_rows(view, costs=costs).items():
             tables.setdefault(name, []).append(rows)
     return {name: pa.concat_batches(batches) for name, batches in tables.items()}
 
@@ -189,6 +217,8 @@ def with_copies(counts: Mapping[str, int]) -> dict[str, int]:
 class MergeShared(Struct, frozen=True):
     """Merge what the files of repositories contribute to nodes, edges and properties of no file."""
 
+    frame_name: ClassVar[str] = "shared rows"
+
     repositories: frozenset[str]
     # Files whose stored contribution is replaced; None: nothing is stored.
     replaced: frozenset[str] | None = None
@@ -196,23 +226,36 @@ class MergeShared(Struct, frozen=True):
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Merge repositories; after an edit only the tables whose rows differ from the stored ones."""
         for group in (group for group in groups if group.repo_id in self.repositories):
+            costs = Costs()
             batches = batches_of(group.pieces)
             kept = [self._kept(rows) for rows in batches.get(STORED + SHARED, ())]
             contributions = [*batches.get(SHARED, ()), *kept]
-            merged = merge_shared_rows(part for rows in contributions for part in unpack_shared_rows(rows))
-            if self.replaced is not None:
-                merged = {name: rows for name, rows in merged.items() if _differ(name, rows, batches)}
+            with costs.timed(GRAPH, MERGE):
+                merged = merge_shared_rows(
+                    part for rows in contributions for part in unpack_shared_rows(rows)
+                )
+                if self.replaced is not None:
+                    merged = {name: rows for name, rows in merged.items() if _differ(name, rows, batches)}
             for name, rows in merged.items():
                 # Without a file: before the rows of all files.
                 yield from row_pieces(group.repo_id, "", name, rows, "")
             changed = msgpack.encode(sorted(merged))
             yield Piece(group.repo_id, "", "", OUTCOME, 0, 1, changed)
             counts = {name: rows.num_rows for name, rows in merged.items()}
-            yield counts_piece({group.repo_id: with_copies(counts)})
+            yield counts_piece({group.repo_id: {**with_copies(counts), **costs.counters()}})
 
     def _kept(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         replaced = pa.array(sorted(self.replaced or ()), pa.string())
         return rows.filter(pc.invert(pc.is_in(rows.column("file_id"), value_set=replaced)))
+
+
+def shared_digests(rows: pa.RecordBatch | pa.Table) -> dict[str, str]:
+    """Return a digest of what each file contributes to rows of no file: equal rows have equal bytes."""
+    columns = (rows.column(name).to_pylist() for name in ("file_id", *CONTRIBUTED.values()))
+    return {
+        file_id: blake2b(b"".join(streams), digest_size=16).hexdigest()
+        for file_id, *streams in zip(*columns, strict=True)
+    }
 
 
 def _differ(name: str, rows: pa.RecordBatch, batches: Batches) -> bool:

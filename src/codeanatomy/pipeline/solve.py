@@ -19,12 +19,13 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 from msgspec import Struct, msgpack
 
 from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.costs import Costs
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
@@ -41,10 +42,15 @@ from codeanatomy.pipeline.pieces import (
     task_pieces,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
+from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, SolvedRepository, program_row
+
+# Names among the costs.
+DECODE, SOLVE, EMIT = "decode_programs", "solve_repository", "emit_relations"
 
 
 class SolveScope(Struct, frozen=True):
@@ -56,6 +62,8 @@ class SolveScope(Struct, frozen=True):
     wanted: frozenset[str] | None = None
     # Files whose diagnostics are written again even if their relations are the same.
     normalized: frozenset[str] = frozenset()
+    # Import name of the package that the root of the repository is; empty if it is none.
+    package: str = ""
 
 
 class FileOutcome(Struct, frozen=True, array_like=True):
@@ -73,6 +81,7 @@ class RepositoryOutcome(Struct, frozen=True):
     files: list[FileOutcome]
     gone: list[str]
     total: int
+    imports: OwnImports = OwnImports()
 
 
 class EmittedChunk(NamedTuple):
@@ -87,10 +96,14 @@ class EmittedChunk(NamedTuple):
     programs: bytes | None
     counts: dict[str, int]
     files: list[FileOutcome]
+    # Of the repository.
+    imports: OwnImports
 
 
 class Solve(Struct, frozen=True):
     """The solve of repositories: relations, programs and diagnostics of their files."""
+
+    frame_name: ClassVar[str] = "solve"
 
     scopes: Mapping[str, SolveScope]
     sink: Sink
@@ -110,20 +123,23 @@ class Solve(Struct, frozen=True):
     def _emitted(self, repo_id: str, inputs: SolveInputs, scope: SolveScope, sink: OpenSink) -> Pieces:
         outcomes: list[FileOutcome] = []
         counts: Counter[str] = Counter()
+        imports = OwnImports()
         # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
         for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes)):
             for name, stream in ((RELATIONS, emitted.changed), (PROGRAMS, emitted.programs)):
                 for rows in unpack_rows(stream) if stream else ():
-                    yield from sink.add(repo_id, emitted.chunk, name, rows)
+                    sink.add(name, rows)
             for key, stream in (("changed", emitted.changed), ("same", emitted.same)):
                 if stream:
                     yield from cut(repo_id, emitted.chunk, RELATIONS, stream, key)
             for rows in unpack_rows(emitted.diagnostics) if emitted.diagnostics else ():
+                sink.add(DIAGNOSTICS, rows)
                 yield from task_pieces(repo_id, emitted.chunk, DIAGNOSTICS, rows)
             outcomes += emitted.files if scope.wanted is not None else ()
+            imports = emitted.imports
             counts.update(emitted.counts)
         gone = sorted(inputs.digests.keys() - inputs.programs.keys())
-        outcome = RepositoryOutcome(outcomes, gone, len(inputs.programs))
+        outcome = RepositoryOutcome(outcomes, gone, len(inputs.programs), imports)
         yield Piece(repo_id, "", "", OUTCOME, 0, 1, msgpack.encode(outcome))
         yield counts_piece({repo_id: dict(counts)})
 
@@ -180,7 +196,12 @@ class SolveInputs(NamedTuple):
 def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Iterator[EmittedChunk]:
     """Solve a repository and yield the rows of its files, in the order of chunks."""
     gc.disable()
-    solved = SolvedRepository(inputs.decoded())
+    costs = Costs()
+    with costs.timed(RELATE, DECODE):
+        programs = inputs.decoded()
+    with costs.timed(RELATE, SOLVE):
+        solved = SolvedRepository(programs, scope.package)
+    imports = solved.own_imports()
     gc.freeze()
     members: dict[str, list[int]] = {}
     for number, program in enumerate(solved.programs):
@@ -190,8 +211,12 @@ def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Itera
     chunks = sorted(members)
 
     def emit(place: int) -> tuple[int, EmittedChunk]:
-        chunk = chunks[place]
-        return place, _emitted_chunk(solved, chunk, members[chunk], inputs.digests, scope)
+        chunk, own = chunks[place], Costs()
+        with own.timed(RELATE, EMIT):
+            emitted = _emitted_chunk(solved, imports, chunk, members[chunk], inputs.digests, scope)
+        # Once: every process has the costs of the solve.
+        shared = costs.counters() if place == 0 else {}
+        return place, emitted._replace(counts={**emitted.counts, **shared, **own.counters()})
 
     return _in_order(map_in_forks(emit, len(chunks), processes))
 
@@ -209,6 +234,7 @@ def _in_order(results: Iterable[tuple[int, EmittedChunk]]) -> Iterator[EmittedCh
 
 def _emitted_chunk(
     solved: SolvedRepository,
+    imports: OwnImports,
     chunk: str,
     numbers: Sequence[int],
     digests: Mapping[str, str],
@@ -235,7 +261,8 @@ def _emitted_chunk(
         files.append(FileOutcome(file_id, program.path, is_same, bool(tables[DIAGNOSTICS].num_rows)))
     packed: dict[str, Any] = {name: _packed(batches) for name, batches in rows.items()}
     return EmittedChunk(
-        chunk, packed["changed"], packed["same"], packed[DIAGNOSTICS], packed[PROGRAMS], dict(counts), files
+        *(chunk, packed["changed"], packed["same"], packed[DIAGNOSTICS], packed[PROGRAMS]),
+        *(dict(counts), files, imports),
     )
 
 

@@ -1,6 +1,6 @@
 """Compare the rows of tools with the stored ones: only files about which they differ count as changed.
 
-    DifferingRows("shop")(groups)      # a group per repository: rows that differ, and whose they are
+    DifferingRows("shop", sink)(groups)   # a group per repository: writes rows that differ
 
 SCIP indexes and type checker reports are made again as a whole.
 
@@ -10,6 +10,7 @@ Tests: `tests/unit/pipeline/test_tool_rows.py`, `tests/unit/pipeline/test_refres
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import pyarrow as pa
 from msgspec import Struct, msgpack
@@ -20,8 +21,9 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import owner_column, rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, Pieces, batches_of, sample_piece, task_pieces
+from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, Pieces, batches_of
 from codeanatomy.pipeline.second_pass import are_same
+from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.plan.changes import TOOL_TABLES
 
 
@@ -37,12 +39,16 @@ class ToolOutcome(Struct, frozen=True):
 
 
 class DifferingRows(Struct, frozen=True):
-    """Keep the rows of files that differ, of one repository."""
+    """Write the rows of files that differ, of one repository."""
+
+    frame_name: ClassVar[str] = "differing tool rows"
 
     repo_id: str
+    sink: Sink
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Compare the rows."""
+        sink = self.sink.open()
         for group in (group for group in groups if group.repo_id == self.repo_id):
             batches = batches_of(group.pieces)
             owners: dict[str, list[str]] = {}
@@ -62,17 +68,10 @@ class DifferingRows(Struct, frozen=True):
                     *(_missing(group.repo_id, each) for each in (now, before)) if name == SCIP else ()
                 )
                 for batch in rows.combine_chunks().to_batches():
-                    yield from tool_pieces(group.repo_id, "", name, batch)
+                    sink.add(name, batch)
             outcome = ToolOutcome(owners, shared, sorted(missing))
             yield Piece(group.repo_id, "", "", OUTCOME, 0, 1, msgpack.encode(outcome))
-
-
-def tool_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch) -> Pieces:
-    """Yield rows of a tool; with their keys where the table is not in the order of files."""
-    yield from task_pieces(repo_id, chunk, name, rows)
-    if name == SCIP:
-        # A document is a row, and large: all keys are few.
-        yield sample_piece(name, rows.select(list(catalog.table(name).ordering)))
+        yield from sink.close()
 
 
 def _differing(name: str, now: pa.Table, before: pa.Table) -> tuple[list[str], bool, pa.Table]:

@@ -34,7 +34,7 @@ def tool_tasks(
     command = scip_command(environment)
     tasks: list[CheckerTask | IndexTask] = []
     for repo_id, listing in listings.items():
-        root = RepositoryRoot(repo_id, listing.kind, listing.root)
+        root = RepositoryRoot(repo_id, listing.kind, listing.root, listing.package)
         entries = [entry for entry in listing.entries if entry.skipped_reason is None]
         if repo_id in scip.given:
             tasks.append(IndexTask(root, entries, given=encode_location(_absolute(scip.given[repo_id]))))

@@ -9,7 +9,7 @@ Tests: `tests/unit/plan/test_steps.py`, `tests/unit/plan/test_repositories.py`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -26,12 +26,12 @@ from codeanatomy.extract.tools.external_tool import tool_version
 from codeanatomy.extract.tools.pyrefly import find_pyrefly
 from codeanatomy.extract.tools.scip_python import find_scip_python
 from codeanatomy.extract.type_checker_files import RULES, TYPES
+from codeanatomy.lake.engine_facts import EngineFacts, engine_facts
 from codeanatomy.plan.repositories import NAMED, Repository
 from codeanatomy.plan.steps import BuildInputs, result_settings
 from codeanatomy.plan.stored_sources import is_stored
+from codeanatomy.sources.listing import Listing
 
-# auto: local processes for small builds, else Spark (`run_plan.choose_engine`).
-EngineChoice: TypeAlias = Literal["auto", "spark", "local"]
 # auto: run the type checker if it is installed.
 TypesChoice: TypeAlias = Literal["auto", "off"]
 # Sources named in a message.
@@ -90,31 +90,42 @@ class BuildRequest(Struct, frozen=True):
     wait: bool = True
     # Rebuild all files of each repository instead of refreshing it.
     full: bool = False
-    engine: EngineChoice = "auto"
     # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
     since: str | None = None
+    # Facts of a caller's Spark session; None: the settings choose the engine.
+    session: EngineFacts | None = None
+
+    @property
+    def engine_facts(self) -> EngineFacts:
+        """The engine of the build."""
+        return engine_facts(self.settings.runtime, self.session)
 
 
-def refuse_unshared_sources(request: BuildRequest, engine: EngineChoice) -> None:
+def refuse_unshared_sources(request: BuildRequest) -> None:
     """Raise UsageError if executors on other hosts would have to read or write files of this machine."""
-    runtime = request.settings.runtime
-    if engine != "spark" or runtime.master.startswith("local") or runtime.shared_sources:
+    master = request.engine_facts.master or ""
+    if request.session is not None or request.engine_facts.engine != "spark":
+        # `run.given_session` checks what the executors of a caller's session can read.
+        return
+    # Executors of `local-cluster` are on this machine, too.
+    if master.startswith("local") or request.settings.runtime.shared_sources:
         return
     local = [str(each.path) for each in request.repositories if not is_stored(each.path)]
     local += [str(path) for path in request.scip.given.values()]
     if local:
         more = f" and {len(local) - MAX_SHOWN:,} more" if len(local) > MAX_SHOWN else ""
         raise UsageError(
-            f"the executors of {runtime.master} cannot read {', '.join(local[:MAX_SHOWN])}{more}, which this"
+            f"the executors of {master} cannot read {', '.join(local[:MAX_SHOWN])}{more}, which this"
             " machine has",
             "upload it to an object store and name its URI, such as NAME=s3a://bucket/folder or an archive;"
-            " or use --engine local; if all hosts have it at this path, set runtime.shared_sources=true",
+            " or use --engine local (runtime.engine=local); if all hosts have it at this path, set"
+            " runtime.shared_sources=true",
         )
     if is_local(request.lake):
         raise UsageError(
-            f"the executors of {runtime.master} cannot write the lake {request.lake}, which this machine has",
-            "use a lake in an object store, such as --lake s3a://bucket/lake; or use --engine local;"
-            " if all hosts have it at this path, set runtime.shared_sources=true",
+            f"the executors of {master} cannot write the lake {request.lake}, which this machine has",
+            "use a lake in an object store, such as --lake s3a://bucket/lake; or use --engine local"
+            " (runtime.engine=local); if all hosts have it at this path, set runtime.shared_sources=true",
         )
 
 
@@ -127,13 +138,17 @@ def build_inputs(request: BuildRequest) -> BuildInputs:
     return BuildInputs(result_settings(request.settings, request.profile), versions)
 
 
-def source_inputs(request: BuildRequest, digests: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Return the digest of the source and the SCIP index or tool, by repository."""
+def source_inputs(
+    request: BuildRequest, digests: Mapping[str, str], listings: Mapping[str, Listing]
+) -> dict[str, dict[str, str]]:
+    """Return the digest of the source, the SCIP index or tool, and the package of a root, by repository."""
     auto = _scip_tool() if request.scip.auto else "off"
-    return {
-        repo_id: {"source": digest, "scip": _scip_input(request.scip.given.get(repo_id), auto)}
-        for repo_id, digest in digests.items()
-    }
+    inputs: dict[str, dict[str, str]] = {}
+    for repo_id, digest in digests.items():
+        inputs[repo_id] = {"source": digest, "scip": _scip_input(request.scip.given.get(repo_id), auto)}
+        if listings[repo_id].package:
+            inputs[repo_id]["package"] = listings[repo_id].package
+    return inputs
 
 
 def _scip_tool() -> str:

@@ -1,6 +1,6 @@
 """Print a plan as text, a few lines per step, or as a Graphviz graph.
 
-    engine local: 196,283 bytes of sources, at most refresh.local_bytes = 4,194,304
+    engine spark on local[*], Spark 4.2.0, Delta 4.4.0
     graph
       run     requests: settings changed
       reads   relations_v1 v3, ast_files_v1 v2, ...
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import json
 
+from codeanatomy.lake.engine_facts import engine_text
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.run_plan import Plan, PlannedStep
 
@@ -34,7 +35,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
             back = "no rows" if undo.to_version is None else f"v{undo.to_version}"
             yield f"  run     {undo.table_name}: from v{undo.from_version} back to {back}"
     if any(step.busy for step in plan.steps):
-        yield f"engine {plan.engine}: {plan.engine_reason}"
+        yield f"engine {engine_text(plan.engine_facts)}"
     for step in plan.steps:
         yield step.name
         for each in step.repositories:

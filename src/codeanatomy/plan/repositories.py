@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.delta.store_policy import path_of
@@ -28,11 +28,11 @@ from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileStates, file_states, states_digest
 from codeanatomy.sources.listing import FILE_FLAGS, Listing, closing_fd, decode_location
+from codeanatomy.sources.root_package import ARCHIVE, root_package
 
 # A name is part of ids and log lines, so it has no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
 NAMED = re.compile(rf"({NAME.pattern})=(.+)", re.DOTALL)
-ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tar\.\w+)$", re.IGNORECASE)
 COMMIT = re.compile(r"[0-9a-f]{40,64}")
 # Bytes read of a ref file; in a longer packed-refs file the commit may not be found.
 REF_BYTES = 16_000_000
@@ -104,6 +104,8 @@ def list_repositories(
     for ready, repository in enumerate(repositories, start=1):
         try:
             listing = list_repository(repository.path, options)
+            package = root_package(listing, repository.repo_id, options)
+            listing = structs.replace(listing, package=package)
         except CodeAnatomyError as problem:
             failed[repository.repo_id] = (
                 f"{problem.message} ({problem.hint})" if problem.hint else problem.message
@@ -154,6 +156,9 @@ def _repository(source: str, base: Path) -> Repository:
     # The name of a folder may contain "=".
     if named is not None and not (base / source).exists():
         return Repository(_checked_name(named[1]), _path(named[2], base))
+    if not source.strip():
+        # As a path, it would be the current folder.
+        raise UsageError("a source is empty", "name a folder or an archive; `.` is the current folder")
     path = _path(source, base)
     name = ARCHIVE.sub("", path.rpartition("/")[2] if isinstance(path, str) else path.resolve().name)
     if not NAME.fullmatch(name):

@@ -13,7 +13,7 @@ Ids of two versions are never mixed: if those of a lake are of another version t
 steps of all its repositories run.
 
 A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
-back first. A table with missing files is emptied and built again.
+back first. A table of which a file or a log entry is missing or unreadable is emptied and built again.
 
 If a step appends to a table of another step (relate to the diagnostics of normalize), both run or neither.
 The plan is made without a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
@@ -31,18 +31,28 @@ from msgspec import Struct, structs
 
 from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.spec import Table
+from codeanatomy.config import Engine
 from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
-from codeanatomy.delta.read.readable import is_readable
+from codeanatomy.delta.read.open_table import newest_version
+from codeanatomy.delta.read.readable import damaged_tables, is_readable
+from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.file_commits import has_simple_policy
-from codeanatomy.errors import ContractError, FeedLost, StorageFailure, TableMissing, UsageError
+from codeanatomy.errors import (
+    ContractError,
+    FeedLost,
+    StorageFailure,
+    StoreUnavailable,
+    TableMissing,
+    UsageError,
+)
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.lake.cursors import Cursors, read_cursors
+from codeanatomy.lake.engine_facts import EngineFacts
 from codeanatomy.lake.lease import LeaseRow, StepDone
-from codeanatomy.lake.manifest import OutputPin, RunManifest
-from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.node_ids import file_id
-from codeanatomy.plan.build_request import EngineChoice
+from codeanatomy.lake.manifest import LOST_MANIFEST, OutputPin, RunManifest
+from codeanatomy.lake.manifest import TABLE as MANIFEST
+from codeanatomy.lake.snapshot import RECORDS, Snapshot
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
 from codeanatomy.plan.feeds import FeedChanges, has_changes, read_feeds, require_feeds
 from codeanatomy.plan.steps import (
@@ -55,13 +65,20 @@ from codeanatomy.plan.steps import (
     step_fingerprint,
     steps_of,
 )
-from codeanatomy.sources.digest import DIGEST_CHARS, FileState, FileStates
+from codeanatomy.sources.digest import FileStates
+from codeanatomy.sources.root_package import import_name
 
 # The input of extract besides the source.
 SCIP_INPUT = "the SCIP index or tool"
+PACKAGE_INPUT = "the package that its root is"
+
+# Why a build of all files runs a step.
+FULL = "--full was given"
+
+# Until a build names its session.
+SPARK = EngineFacts("spark")
 
 Action: TypeAlias = Literal["run", "skip", "resume", "refresh"]
-Engine: TypeAlias = Literal["spark", "local"]
 
 
 class PlannedAction(Struct, frozen=True):
@@ -138,9 +155,13 @@ class Plan(Struct, frozen=True):
     impact: dict[str, tuple[Impact, ...]] = {}
     # Run that holds the lease now.
     held_by: str | None = None
-    # Executor of the passes, and why it was chosen.
-    engine: Engine = "spark"
-    engine_reason: str = ""
+    # Executor of the passes.
+    engine_facts: EngineFacts = SPARK
+
+    @property
+    def engine(self) -> Engine:
+        """Whether the passes run on Spark or on local processes."""
+        return self.engine_facts.engine
 
     @property
     def nothing_to_do(self) -> bool:
@@ -167,9 +188,9 @@ class PlanRequest(Struct, frozen=True):
     file_states: dict[str, FileStates] = {}
     # Largest share of changed paths for a refresh; None: no refreshes.
     max_share: float | None = None
-    # Requested executor, and the most bytes of sources that local processes work on by themselves.
-    engine: EngineChoice = "auto"
-    local_bytes: int = 0
+    engine_facts: EngineFacts = SPARK
+    # Whether steps run although nothing changed.
+    full: bool = False
 
 
 class LakeState(Struct, frozen=True):
@@ -187,6 +208,8 @@ class LakeState(Struct, frozen=True):
     damaged: frozenset[str]
     # By repository.
     cursors: dict[str, Cursors] = {}
+    # Version of each table of records (manifest, cursors, events) that cannot be read.
+    lost_records: dict[str, int] = {}
 
     @property
     def pins(self) -> dict[str, int]:
@@ -194,27 +217,35 @@ class LakeState(Struct, frozen=True):
         return {name: pin.version for name, pin in self.outputs.items()}
 
 
-def lake_state(root: str, tables: Sequence[Table]) -> LakeState:
-    """Read the state of a lake, which need not exist."""
+def lake_state(root: str, tables: Sequence[Table], *, full: bool = False) -> LakeState:
+    """Read the state of a lake, which need not exist; for a full build its manifest may be unreadable."""
     with listed_once(root):
-        return _read_state(root, written_tables(tables))
+        return _read_state(root, written_tables(tables), full=full)
 
 
-def _read_state(root: str, written: Sequence[str]) -> LakeState:
-    newest = {
-        name: version for name in written if (version := newest_version_or_none(root, name)) is not None
-    }
+def _read_state(root: str, written: Sequence[str], *, full: bool) -> LakeState:
+    newest, records = (
+        {name: version for name in names if (version := newest_version_or_none(root, name)) is not None}
+        # A store has an object as a whole or not at all, and each look at one takes a request.
+        for names in (written, sorted(RECORDS) if is_local(root) else ())
+    )
+    lost = {name: version for name, version in records.items() if not is_readable(root, name, version)}
     try:
         lake = Snapshot.open(root)
     except TableMissing:
-        return LakeState(None, None, {}, {}, newest, frozenset())
+        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
+    except StoreUnavailable:
+        raise
+    except StorageFailure:
+        if not full:
+            raise
+        lost[MANIFEST] = newest_version(root, MANIFEST)
+        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
     # Tables that are no longer in the catalogue are ignored.
     pins = {name: pin for name, pin in lake.pins.items() if name in written}
-    damaged = frozenset(
-        name for name, pin in pins.items() if name not in newest or not is_readable(root, name, pin.version)
-    )
+    damaged = frozenset(damaged_tables(root, {name: pin.version for name, pin in pins.items()}))
     cursors = read_cursors(root, {name: row.run_id for name, row in lake.repositories.items()})
-    return LakeState(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged, cursors)
+    return LakeState(lake.run_id, lake.published_at, pins, lake.repositories, newest, damaged, cursors, lost)
 
 
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
@@ -225,10 +256,9 @@ def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
 def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) -> Plan:
     """Plan a run; `before` is the lease row of the last run, if that run may be resumed."""
     steps = steps_of(request.tables, request.until)
-    if state.run_id is None and before is not None and before.base_run_id is not None:
+    if state.run_id is None and before is not None and before.base_run_id is not None and not request.full:
         raise StorageFailure(
-            f"{request.lake} has lost its manifest: run {before.base_run_id} was published",
-            "restore meta/run_manifest from a copy, or build into a new lake",
+            f"{request.lake} has lost its manifest: run {before.base_run_id} was published", LOST_MANIFEST
         )
     _refuse_partial_repair(steps, request, state)
     _refuse_mixed_ids(request, state)
@@ -242,32 +272,37 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         }
         for step in steps
     }
-    rebuilt = state.damaged.intersection(name for step in steps for name in step.outputs)
-    # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones.
+    written = {name for step in steps for name in step.outputs}
+    # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones. So do
+    # those of a full build of a whole lake: it reads no older row, which may be damaged too.
+    is_whole = request.full and state.repositories.keys() <= request.source_inputs.keys()
+    rebuilt = (state.pins.keys() if is_whole else state.damaged) & written
     target = {name: version for name, version in state.pins.items() if name not in rebuilt}
     for done in resumed.values():
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
     planner = _RefreshPlanner(steps, actions, rules, state, request, target)
     changes, pending = planner.plan()
     _align_shared_tables(steps, actions, state)
+    # Of a table whose newest entries are lost, the published version is the newest one that was known.
+    newest = {**state.newest, **{name: max(state.newest.get(name, -1), state.pins[name]) for name in rebuilt}}
     undo = tuple(
         Undo(name, version, target.get(name))
-        for name, version in state.newest.items()
+        for name, version in newest.items()
         if version != target.get(name)
         and name not in state.damaged - rebuilt
-        and not (name not in target and _is_empty(request.lake, name, version))
+        and not (name not in target and name in state.newest and _is_empty(request.lake, name, version))
     )
+    undo += tuple(Undo(name, version, None) for name, version in state.lost_records.items())
     busy = [
         step
         for step in steps
         if any(action in ("run", "refresh") for action, _ in actions[step.name].values())
     ]
     # Tables that this run writes are read at their new version.
-    written = {name for step in busy for name in (*step.outputs, *step.adds_to)}
-    pins = {name: version for name, version in target.items() if name not in written}
+    changing = {name for step in busy for name in (*step.outputs, *step.adds_to)}
+    pins = {name: version for name, version in target.items() if name not in changing}
     planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
-    engine, reason = choose_engine(request, planned, changes, pending)
     return Plan(
         request.lake,
         state.run_id,
@@ -279,42 +314,20 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         changes,
         pending,
         tuple(planner.lost),
-        engine=engine,
-        engine_reason=reason,
+        engine_facts=request.engine_facts,
     )
 
 
-def choose_engine(
-    request: PlanRequest,
-    steps: Sequence[PlannedStep],
-    changes: Mapping[str, Sequence[SourceChange]],
-    pending: Mapping[str, Sequence[str]],
-) -> tuple[Engine, str]:
-    """Choose the executor: local processes if few bytes of sources are read, else Spark."""
-    if request.engine != "auto":
-        return request.engine, "requested"
-    obstacle = _local_obstacle(request.tables, steps)
-    if obstacle is not None:
-        return "spark", obstacle
-    size = 0
-    for repo_id in dict.fromkeys(repo_id for step in steps for repo_id in step.busy):
-        states = request.file_states.get(repo_id, {})
-        paths = set(states)
-        if repo_id in changes and not any(repo_id in step.runs_for for step in steps):
-            behind = set(pending.get(repo_id, ()))
-            paths = {path for path in states if behind and file_id(repo_id, path) in behind}
-            paths |= {change.path for change in changes[repo_id]}
-        size += sum(_read_bytes(states[path]) for path in paths if path in states)
-    relation, most = ("at most" if size <= request.local_bytes else "more than"), request.local_bytes
-    reason = f"{size:,} bytes of sources, {relation} refresh.local_bytes = {most:,}"
-    return ("local" if size <= most else "spark"), reason
-
-
-def refuse_engine(engine: EngineChoice, lake: str, tables: Sequence[Table], until: str | None) -> None:
-    """Raise UsageError if local processes are requested and cannot build a lake; nothing is read of it."""
-    obstacle = _local_obstacle(tables, steps_of(tables, until))
-    if engine == "local" and obstacle is not None:
-        raise UsageError(f"--engine local cannot build {lake}: {obstacle}", "use --engine spark (or auto)")
+def refuse_features(lake: str, tables: Sequence[Table], until: str | None) -> None:
+    """Raise UsageError if a table would have features that a build does not write."""
+    written = (catalog.table(name, tables) for step in steps_of(tables, until) for name in step.outputs)
+    for table in written:
+        if not has_simple_policy(table):
+            raise UsageError(
+                f"{lake} cannot be built: {table.name} would have features that only Spark's writer has",
+                f"remove tables.{table.name}.write.enable_features and tables.{table.name}.schema from the"
+                " settings",
+            )
 
 
 def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
@@ -420,11 +433,13 @@ def _action(
         return "run", "never built"
     is_same = _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]
     damaged = sorted(state.damaged.intersection(step.outputs))
-    if is_same and not damaged:
+    if is_same and not damaged and not request.full:
         return "skip", f"unchanged since run {row.run_id}"
     reasons = [f"{', '.join(damaged)} is damaged or missing"] if damaged else []
     if not is_same:
         reasons.append(_change_reason(step, repo_id, prints, rules, row, request))
+    if not reasons:
+        reasons.append(FULL)
     return "run", ", and ".join(reasons)
 
 
@@ -450,19 +465,24 @@ def _change_reason(
         if request.source_inputs[repo_id]["source"] != row.source_digest:
             # Settings and code decide which files are listed and read.
             changed.append("the source as it is read" if own else "the source")
-        if _has_other_scip(step, repo_id, row, request):
-            changed.append(SCIP_INPUT)
+        if other := _other_input(step, repo_id, row, request):
+            changed.append(other)
     *others, last = [*changed, *own] or ["its inputs"]
     return f"{', '.join(others)} and {last} changed" if others else f"{last} changed"
 
 
-def _has_other_scip(step: Step, repo_id: str, row: RunManifest, request: PlanRequest) -> bool:
-    """Return whether the SCIP index or tool is another one: its digest is only part of the fingerprint."""
-    before = row.rule_fingerprints.get(step.name)
+def _other_input(step: Step, repo_id: str, row: RunManifest, request: PlanRequest) -> str:
+    """Name the input that is another one besides the source, if any: they are only parts of a fingerprint."""
+    before, known = row.rule_fingerprints.get(step.name), row.plan_fingerprints[step.name]
     if row.source_digest is None or before is None:
-        return False
+        return ""
     inputs = {**request.source_inputs[repo_id], "source": row.source_digest}
-    return step_fingerprint(step, repo_id, inputs, before) != row.plan_fingerprints[step.name]
+    if step_fingerprint(step, repo_id, inputs, before) == known:
+        return ""
+    inputs.pop("package", None)
+    earlier = (inputs, {**inputs, "package": import_name(repo_id)})
+    is_package = any(step_fingerprint(step, repo_id, each, before) == known for each in earlier)
+    return PACKAGE_INPUT if is_package else SCIP_INPUT
 
 
 def _has_current_ids(row: RunManifest) -> bool:
@@ -487,12 +507,11 @@ class _RefreshPlanner:
         """Return the changed paths, and the files in change feeds, of the repositories that are refreshed."""
         changes: dict[str, tuple[SourceChange, ...]] = {}
         pending: dict[str, tuple[str, ...]] = {}
-        obstacle = _obstacle(self.steps, self.request)
         for repo_id in self.request.file_states.keys() & self.state.repositories.keys():
             edited: tuple[SourceChange, ...] | None = ()
             if self.actions[self.steps[0].name][repo_id][0] == "run":
-                edited = self._refresh_extract(repo_id, obstacle)
-            if edited is None or obstacle is not None:
+                edited = self._refresh_extract(repo_id)
+            if edited is None or self.request.max_share is None:
                 continue
             files = self._refresh_later(repo_id, edited)
             if files is not None or edited or self.actions[self.steps[0].name][repo_id][0] == "refresh":
@@ -500,29 +519,29 @@ class _RefreshPlanner:
                 pending[repo_id] = tuple(sorted(files or ()))
         return dict(sorted(changes.items())), pending
 
-    def _refresh_extract(self, repo_id: str, obstacle: str | None) -> tuple[SourceChange, ...] | None:
+    def _refresh_extract(self, repo_id: str) -> tuple[SourceChange, ...] | None:
         """Return the paths that extract reads if it is refreshed."""
         step, request = self.steps[0], self.request
         if not _is_refreshable(step, repo_id, self.actions, self.rules, self.state):
             return None
         reasons = self.actions[step.name]
-        if obstacle is not None:
-            reasons[repo_id] = ("run", f"{reasons[repo_id][1]}, and {obstacle}")
+        if request.max_share is None:
+            if reasons[repo_id][1] != FULL:
+                reasons[repo_id] = ("run", f"{reasons[repo_id][1]}, and {FULL}")
             return None
         now = request.file_states[repo_id]
         before = read_file_states(request.lake, repo_id, self.state.pins[FILES])
         changes, paths = source_changes(repo_id, before, now), len(before.keys() | now.keys())
-        if len(changes) > (request.max_share or 0) * paths:
+        if len(changes) > request.max_share * paths:
             share = f"{len(changes):,} of {paths:,} paths changed: more than refresh.max_share"
-            reasons[repo_id] = ("run", f"{share}{self._and_scip(repo_id)}")
+            reasons[repo_id] = ("run", f"{share}{self._and_other(repo_id)}")
             return None
-        reasons[repo_id] = ("refresh", f"{_change_summary(changes)}{self._and_scip(repo_id)}")
+        reasons[repo_id] = ("refresh", f"{_change_summary(changes)}{self._and_other(repo_id)}")
         return changes
 
-    def _and_scip(self, repo_id: str) -> str:
-        row = self.state.repositories[repo_id]
-        has_scip = _has_other_scip(self.steps[0], repo_id, row, self.request)
-        return f", and {SCIP_INPUT} changed" if has_scip else ""
+    def _and_other(self, repo_id: str) -> str:
+        other = _other_input(self.steps[0], repo_id, self.state.repositories[repo_id], self.request)
+        return f", and {other} changed" if other else ""
 
     def _refresh_later(self, repo_id: str, edited: Sequence[SourceChange]) -> frozenset[str] | None:
         """Refresh steps after extract; return the files that are in their feeds, None if no step is."""
@@ -543,7 +562,7 @@ class _RefreshPlanner:
                 continue
             summary = [_change_summary(edited)] if edited or not others else []
             summary += [f"{len(others):,} files in its change feeds since it ran"] if others else []
-            why = f"{', and '.join(summary)}{self._and_scip(repo_id)}"
+            why = f"{', and '.join(summary)}{self._and_other(repo_id)}"
             self.actions[step.name][repo_id] = ("refresh", why)
             files = changes.all_files | (files or frozenset())
         return files
@@ -570,26 +589,6 @@ class _RefreshPlanner:
             self.lost.append(f"{step.name} runs for all files of {repo_id}: {lost.message}")
             return lost.message
         return changes
-
-
-def _obstacle(steps: Sequence[Step], request: PlanRequest) -> str | None:
-    """Return why no repository can be refreshed, or None."""
-    if request.max_share is None:
-        return "--full was given"
-    return _local_obstacle(request.tables, steps)
-
-
-def _read_bytes(state: FileState) -> int:
-    """Return the size of a file that is read: its state has a digest then, and else a reason."""
-    _, size, digest = state
-    return size or 0 if len(digest) == DIGEST_CHARS else 0
-
-
-def _local_obstacle(tables: Sequence[Table], steps: Sequence[Step | PlannedStep]) -> str | None:
-    """Return why only Spark can write the tables, or None."""
-    written = (catalog.table(name, tables) for step in steps for name in step.outputs)
-    spark_only = [table.name for table in written if not has_simple_policy(table)]
-    return f"{spark_only[0]} has features that only Spark writes" if spark_only else None
 
 
 def _is_refreshable(
@@ -657,4 +656,10 @@ def _planned_step(
 
 
 def _is_empty(root: str, name: str, version: int) -> bool:
-    return not logged_paths(root, name, version)
+    """Return whether a table is known to have no rows."""
+    try:
+        return not logged_paths(root, name, version)
+    except StoreUnavailable:
+        raise
+    except (StorageFailure, TableMissing):
+        return False

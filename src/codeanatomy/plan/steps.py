@@ -40,10 +40,11 @@ RESTORED_PREFIX = "restored-"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
 # Modules that several steps use, besides their own package, and those that decide which files are redone. Of
-# the pipeline, modules that cannot change rows are left out: caches, the local process, refused keys, and why
-# a file was redone.
+# the pipeline, modules that cannot change rows are left out: the local process, refused keys, and why a file
+# was redone.
 SHARED_CODE = (
     "arrow.py",
+    "costs.py",
     "catalog/tables/columns.py",
     "catalog/tables/extract.py",
     "catalog/kinds",
@@ -65,7 +66,7 @@ SHARED_CODE = (
     "pipeline/executors/processes.py",
     "pipeline/executors/sorted_tables.py",
     "pipeline/executors/spark_executor.py",
-    "pipeline/executors/spark_files.py",
+    "pipeline/executors/spark_tables.py",
     "pipeline/passes.py",
     "pipeline/pieces.py",
     "pipeline/refreshes.py",
@@ -83,7 +84,7 @@ STEP_CODE = {
     ),
     NORMALIZE: ("normalize", "pipeline/first_pass.py"),
     RELATE: ("relate", "pipeline/first_pass.py", "pipeline/solve.py"),
-    GRAPH: ("graph", "pipeline/second_pass.py"),
+    GRAPH: ("graph", "catalog/entry_points.py", "pipeline/second_pass.py"),
 }
 # Settings that can change rows, by step; extract.partitions, table layouts and the runtime cannot.
 RESULT_SETTINGS = {
@@ -100,7 +101,7 @@ RESULT_SETTINGS = {
         "extract.scip_seconds",
         "extract.types_seconds",
     ),
-    GRAPH: ("build.profile",),
+    GRAPH: ("build.profile", "entry_points"),
 }
 
 
@@ -161,6 +162,7 @@ def result_settings(settings: Settings, profile: Profile) -> dict[str, object]:
     """Return the values of RESULT_SETTINGS."""
     values = {f"extract.{name}": value for name, value in to_builtins(settings.extract).items()}
     values["build.profile"] = profile
+    values["entry_points"] = to_builtins(settings.entry_points)
     return {name: values[name] for names in RESULT_SETTINGS.values() for name in names}
 
 

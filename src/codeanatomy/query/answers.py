@@ -37,8 +37,24 @@ COLUMNS = {
         Column("symbol", "string", "Qualified name; the plain name if there is no qualified one."),
         Column("kind", "string", "Kind of the node, from the catalogue of kinds."),
         Column("subkind", "string", "Finer kind, such as method or async_function."),
-        Column("path", "string", "File, relative to the repository root."),
+        Column(
+            "path",
+            "string",
+            "File of the use (call, reference, import), relative to the repository root; in answers that list"
+            " definitions (find, show, unused) that of the definition.",
+        ),
         Column("line", "int", "Line in the file, counted from 1."),
+        Column(
+            "source",
+            "string",
+            "Text of that line as it was built, without indentation, up to 200 characters.",
+        ),
+        Column(
+            "defined",
+            "string",
+            "Where the symbol (in `explain`: the target) is defined: `path:line`, or `path`.",
+        ),
+        Column("sites", "bigint", "Number of call sites in the caller; `path` and `line` are the first."),
         Column("confidence", "double", "Confidence of the row: 1, 0.9, 0.7, 0.5 or 0.3."),
         Column("method", "string", "Resolution method or reason."),
         Column("repo_id", "string", "Repository."),
@@ -59,6 +75,9 @@ COLUMNS = {
         Column("members", "bigint", "Number of definitions directly inside of it."),
         Column("test", "boolean", "Whether it is test code, by its path and name."),
         Column("group_id", "string", "Id of the group (cycle, ambiguity group) that the row belongs to."),
+        Column("entry", "string", "Kind of entry point, such as http or command; in `impact` with its name."),
+        Column("name", "string", "Route, command or event of an entry point; else the definition's name."),
+        Column("framework", "string", "Framework that calls an entry point."),
         Column("origin", "string", "Witness or rule family of the edge."),
         Column("rule", "string", "Rule that emitted the edge."),
         Column("evidence", "string", "Witnesses of the edge, and whether each agrees."),
@@ -86,6 +105,8 @@ class Coverage(Struct, frozen=True):
     failures: int
     # False if the repository was built without a graph: its symbols are missing from answers.
     graph: bool
+    # Files with failures: several extractors may fail on one.
+    failed_files: int = 0
 
 
 class Symbol(Struct, frozen=True):
@@ -129,6 +150,8 @@ class Answer(Struct, frozen=True):
     run_id: str
     freshness: tuple[Freshness, ...]
     coverage: tuple[Coverage, ...]
+    # Whether rows may be missing, because calls or names could not be resolved; a note has the reason.
+    unknown: bool = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.rows)

@@ -11,7 +11,7 @@ Tests: `tests/unit/query/test_ask.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +25,8 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.query.answers import MAX_DEPTH, Answer, Coverage, Freshness, Symbol, check_limit
 from codeanatomy.query.engines.light import LightReader
-from codeanatomy.query.engines.statements import Reader, RepositoryReader
+from codeanatomy.query.engines.statements import Query, Reader, RepositoryReader, Slice
+from codeanatomy.query.source_lines import with_source_lines
 from codeanatomy.query.status.freshness import source_freshness
 from codeanatomy.query.symbols import is_text, resolve, with_binding_lines
 from codeanatomy.query.verbs.result import VerbResult
@@ -39,15 +40,15 @@ MAX_SOURCES_CHECKED = 5
 # How a verb interprets its names: a search text, symbols, an edge, or an optional symbol to search inside.
 Takes = Literal["nothing", "text", "symbol", "two symbols", "symbols", "edge", "place"]
 
-# Minimum and maximum number of names.
-NAME_COUNTS: dict[Takes, tuple[int, int]] = {
-    "nothing": (0, 0),
-    "text": (1, 1),
-    "symbol": (1, 1),
-    "two symbols": (2, 2),
-    "symbols": (0, 1000),
-    "edge": (1, 2),
-    "place": (0, 1),
+# Minimum and maximum number of names, and what they are.
+NAME_COUNTS: dict[Takes, tuple[int, int, str]] = {
+    "nothing": (0, 0, "no symbols"),
+    "text": (0, 1, "one name or pattern"),
+    "symbol": (1, 1, "one symbol"),
+    "two symbols": (2, 2, "two symbols, FROM and TO"),
+    "symbols": (0, 1000, "at most 1,000 symbols"),
+    "edge": (1, 2, "an edge, or two symbols FROM and TO"),
+    "place": (0, 1, "at most one symbol"),
 }
 
 
@@ -229,6 +230,8 @@ def answer(
         rows = reader.rows(result.query, limit)
         total = rows[0][-1] if rows else 0
         records = tuple(dict(zip(result.columns, row, strict=False)) for row in rows)
+        if "source" in result.columns:
+            records = with_source_lines(reader, records, with_graph(chosen.values()))
         manifests = _manifests(chosen, named or {record.get("repo_id") for record in records})
         freshness = early.result() if early else freshness_of(reader, manifests)
     return Answer(
@@ -243,8 +246,14 @@ def answer(
         result.notes,
         reader.snapshot.run_id,
         freshness,
-        coverage_of(manifests),
+        coverage_of(reader, manifests),
+        result.unknown,
     )
+
+
+def with_graph(rows: Iterable[RunManifest]) -> list[str]:
+    """Return the repositories whose positions are those of their newest texts."""
+    return [row.repo_id for row in rows if "graph" in row.plan_fingerprints]
 
 
 def _manifests(chosen: Mapping[str, RunManifest], repo_ids: Collection[Any]) -> list[RunManifest]:
@@ -274,18 +283,16 @@ def errors_answer(root: str, repo_id: str | None, limit: int, as_of: str | None)
         () if published else ("nothing is published yet",),
         runs[-1].run_id,
         freshness_of(LightReader(published), built) if published else (),
-        coverage_of(built),
+        coverage_of(LightReader(published), built) if published else (),
     )
 
 
 def _check_name_count(verb: Verb, names: Sequence[str]) -> None:
     """Raise UsageError if a verb gets more or fewer names than it takes."""
-    least, most = NAME_COUNTS[verb.takes]
+    least, most, wanted = NAME_COUNTS[verb.takes]
     if not least <= len(names) <= most:
-        wanted = f"{least}" if least == most else f"{least} to {most}"
         raise UsageError(
-            f"{verb.name} takes {wanted} names, not {len(names)}",
-            f"see `codeanatomy {verb.name} --help`",
+            f"{verb.name} takes {wanted}, got {len(names):,}", f"see `codeanatomy {verb.name} --help`"
         )
 
 
@@ -309,14 +316,35 @@ def freshness_of(reader: Reader, rows: Sequence[RunManifest]) -> tuple[Freshness
     )
 
 
-def coverage_of(rows: Sequence[RunManifest]) -> tuple[Coverage, ...]:
+def coverage_of(reader: Reader, rows: Sequence[RunManifest]) -> tuple[Coverage, ...]:
     """Return how much of each repository the lake holds."""
+    graphs = with_graph(rows)
+    failed = _failed_files(reader, [row for row in rows if any(row.error_counts.values())])
     return tuple(
         Coverage(
             row.repo_id,
             row.row_counts.get("repo_file_blobs_v1"),
             sum(row.error_counts.values()),
-            "graph" in row.plan_fingerprints,
+            row.repo_id in graphs,
+            failed.get(row.repo_id, 0),
         )
         for row in rows
     )
+
+
+def _failed_files(reader: Reader, rows: Sequence[RunManifest]) -> dict[str, int]:
+    """Count the files with failures of each repository: several extractors may fail on one."""
+    if not rows:
+        return {}
+    query = Query(
+        "SELECT x.repo_id, x.run_id, count(DISTINCT x.path) FROM x WHERE x.path <> '' GROUP BY 1, 2",
+        {
+            "x": Slice(
+                "extract_error_artifacts",
+                repo_id=[row.repo_id for row in rows],
+                run_id=sorted({row.extract_run_id for row in rows}),
+            )
+        },
+    )
+    counts = {(repo, run): count for repo, run, count in reader.rows(query)}
+    return {row.repo_id: counts.get((row.repo_id, row.extract_run_id), 0) for row in rows}

@@ -33,17 +33,18 @@ from codeanatomy.query.engines.light import LightReader
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from codeanatomy.lake.recorded_queries import RecordedQuery
+    from codeanatomy.lake.recorded_queries import Record
     from codeanatomy.query.diff.run_diff import RunDiff
     from codeanatomy.query.diff.table_changes import ChangeCounts, TableChanges
     from codeanatomy.query.engines.ibis import IbisViews
     from codeanatomy.query.engines.spark_lake import SparkLake
     from codeanatomy.query.sql.answer import SqlAnswer
+    from codeanatomy.query.status.run_comparison import RunComparison
 
 # Type of an answer: `Answer` without a session, a DataFrame with one.
 T = TypeVar("T")
-# Receives one note per table slice that a query has read.
-Recorder: TypeAlias = "Callable[[Iterable[RecordedQuery]], None]"
+# Receives the notes of a question: of itself, and of each table slice that it has read.
+Recorder: TypeAlias = "Callable[[Iterable[Record]], None]"
 
 
 class Verbs(Generic[T]):
@@ -64,10 +65,20 @@ class Verbs(Generic[T]):
         raise NotImplementedError
 
     def find(
-        self, name: str, *, kind: str | None = None, repo_id: str | None = None, limit: int | None = None
+        self,
+        name: str | None = None,
+        *,
+        kind: str | None = None,
+        entry_points: str | None = None,
+        repo_id: str | None = None,
+        limit: int | None = None,
     ) -> T:
-        """Find definitions by name, qualified name or pattern (`get_*`)."""
-        return self.ask("find", name, kind=kind, repo_id=repo_id, limit=limit)
+        """Find definitions by name, qualified name or pattern (`get_*`).
+
+        With `entry_points` only what frameworks call: from outside (`root`), of a kind (`http`), or `all`.
+        """
+        names = () if name is None else (name,)
+        return self.ask("find", *names, kind=kind, entry_points=entry_points, repo_id=repo_id, limit=limit)
 
     def show(self, symbol: str, *, repo_id: str | None = None, limit: int | None = None) -> T:
         """Show a symbol: its signature, docstring and location, and how it is used."""
@@ -141,19 +152,37 @@ class Verbs(Generic[T]):
         """Show the evidence and the rule behind an edge, by its id, or behind those between two symbols."""
         return self.ask("explain", *names, repo_id=repo_id, limit=limit)
 
-    def unused(self, *, kind: str | None = None, repo_id: str | None = None, limit: int | None = None) -> T:
-        """List functions and classes that nothing uses."""
-        return self.ask("unused", kind=kind, repo_id=repo_id, limit=limit)
+    def unused(
+        self,
+        *,
+        kind: str | None = None,
+        min_confidence: float = 0.7,
+        path: str | None = None,
+        include_tests: bool = False,
+        repo_id: str | None = None,
+        limit: int | None = None,
+    ) -> T:
+        """List functions and classes that nothing uses, with at least this confidence."""
+        return self.ask(
+            "unused",
+            kind=kind,
+            min_confidence=min_confidence,
+            path=path,
+            include_tests=include_tests,
+            repo_id=repo_id,
+            limit=limit,
+        )
 
     def cycles(
         self,
         *,
         by: Literal["imports", "calls"] = "imports",
+        runtime: bool = False,
         repo_id: str | None = None,
         limit: int | None = None,
     ) -> T:
-        """List cycles of imports or of calls."""
-        return self.ask("cycles", by=by, repo_id=repo_id, limit=limit)
+        """List cycles of imports or of calls; with `runtime` of imports that run on import."""
+        return self.ask("cycles", by=by, runtime=runtime, repo_id=repo_id, limit=limit)
 
     def unresolved(
         self,
@@ -172,6 +201,22 @@ class Verbs(Generic[T]):
     def stats(self, *, repo_id: str | None = None, limit: int | None = None) -> T:
         """Count files, nodes, edges and calls, by kind."""
         return self.ask("stats", repo_id=repo_id, limit=limit)
+
+
+def recorded_errors(
+    root: str, repo_id: str | None, limit: int, as_of: str | None, record: Recorder | None
+) -> Answer:
+    """Answer the verb `errors`, which also works without a published run, and record the question."""
+    if record is None:
+        return errors_answer(root, repo_id, limit, as_of)
+    from codeanatomy.query.recording import QuestionTimer
+
+    timer = QuestionTimer("errors")
+    result = errors_answer(root, repo_id, limit, as_of)
+    # An answer is valid even if it cannot be recorded.
+    with suppress(CodeAnatomyError):
+        record([timer.note(result.run_id, len(result.rows))])
+    return result
 
 
 class Lake(Verbs[Answer]):
@@ -226,16 +271,16 @@ class Lake(Verbs[Answer]):
         limit = DEFAULT_LIMIT if limit is None else limit
         if verb == "errors":
             # Also lists builds that have failed since the snapshot was published.
-            return errors_answer(self.snapshot.root, repo_id, limit, self.as_of)
+            return recorded_errors(self.snapshot.root, repo_id, limit, self.as_of, self.record)
         if self.record is None:
             return answer(self.reader, verb, names, limit=limit, repo_id=repo_id, **options)
-        from codeanatomy.query.recording import RecordingReader, verb_notes
+        from codeanatomy.query.recording import QuestionTimer, RecordingReader, verb_notes
 
-        reader = RecordingReader(self.reader)
+        reader, timer = RecordingReader(self.reader), QuestionTimer(verb)
         result = answer(reader, verb, names, limit=limit, repo_id=repo_id, **options)
         # An answer is valid even if it cannot be recorded.
         with suppress(CodeAnatomyError):
-            self.record(verb_notes(self.reader, verb, reader.queries))
+            self.record(verb_notes(self.reader, timer, reader.queries, len(result.rows)))
         return result
 
     def diff(
@@ -245,6 +290,12 @@ class Lake(Verbs[Answer]):
         from codeanatomy.query.diff.run_diff import diff_runs
 
         return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
+
+    def compare_runs(self, run_a: str, run_b: str = "latest", *, limit: int | None = None) -> RunComparison:
+        """Compare what two runs have cost, published or not: why was one slower?"""
+        from codeanatomy.query.status.run_comparison import compare_runs
+
+        return compare_runs(self.snapshot.root, run_a, run_b, limit=limit)
 
     def changes(
         self,
@@ -303,12 +354,14 @@ class Lake(Verbs[Answer]):
         """Run one SELECT statement over the views of `codeanatomy.catalog.views`."""
         from codeanatomy.query.sql.light import run_sql
 
-        result = run_sql(self.reader, text, limit=limit, seconds=seconds)
-        if self.record is not None:
-            from codeanatomy.query.recording import sql_notes
+        if self.record is None:
+            return run_sql(self.reader, text, limit=limit, seconds=seconds)
+        from codeanatomy.query.recording import SQL, QuestionTimer, sql_notes
 
-            with suppress(CodeAnatomyError):
-                self.record(sql_notes(self.reader, text))
+        timer = QuestionTimer(SQL)
+        result = run_sql(self.reader, text, limit=limit, seconds=seconds)
+        with suppress(CodeAnatomyError):
+            self.record(sql_notes(self.reader, timer, text, len(result.rows)))
         return result
 
     def ibis(self) -> IbisViews:

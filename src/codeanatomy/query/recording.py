@@ -1,27 +1,31 @@
-"""Describe which tables, files and columns a query has read, without any value of the query.
+"""Describe a question, and which tables, files and columns it has read, without any value of it.
 
     reader = RecordingReader(LightReader(snapshot))
-    answer(reader, "callers", ("Session.send",), limit=20)
-    verb_notes(reader.light, "callers", reader.queries)
+    timer = QuestionTimer("callers")
+    result = answer(reader, "callers", ("Session.send",), limit=20)
+    verb_notes(reader.light, timer, reader.queries, len(result.rows))
 
-Later builds choose their column statistics by such notes. This module only makes them: `Lake` passes them to
-its `record` function, and the command line writes them with `lake.recorded_queries` if the setting
-`observe.record_queries` is on (it is off by default). Columns are those that the slices of the queries name,
-and those that the statements filter and join by (`query.sql.columns`).
+The first note is the question itself: its verb, the run that was read, seconds, files, bytes and rows. The
+others are its reads of tables; later builds choose their column statistics by them. This module only makes
+notes: `Lake` passes them to its `record` function, and the command line writes them with
+`lake.recorded_queries` if the setting `observe.record_queries` is on (it is off by default). Columns are
+those that the slices of the queries name, and those that the statements filter and join by
+(`query.sql.columns`).
 
 Tests: `tests/unit/query/test_recording.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from codeanatomy import catalog
-from codeanatomy.lake.recorded_queries import RecordedQuery
+from codeanatomy.lake.recorded_queries import Record, RecordedQuery, RecordedQuestion
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.engines.derived_columns import stored_columns
 from codeanatomy.query.engines.light import LightReader
@@ -55,13 +59,36 @@ class RecordingReader:
         return self.light.rows(query, limit)
 
 
-def verb_notes(light: LightReader, verb: str, queries: Sequence[Query]) -> list[RecordedQuery]:
-    """Describe the slices that the queries of a verb have read."""
-    return list(islice(_query_notes(light, verb, queries), MAX_NOTES))
+class QuestionTimer:
+    """A question that is being answered."""
+
+    def __init__(self, verb: str) -> None:
+        self.verb = verb
+        self._at, self._began = datetime.now(UTC), time.perf_counter()
+        self._seconds: float | None = None
+
+    def stop(self) -> None:
+        """End the time that it took."""
+        self._seconds = time.perf_counter() - self._began
+
+    def note(self, run_id: str, rows: int, sizes: Collection[int] | None = None) -> RecordedQuestion:
+        """Describe it, with the sizes of the data files that were opened, if they are known."""
+        seconds = time.perf_counter() - self._began if self._seconds is None else self._seconds
+        files, size = (None, None) if sizes is None else (len(sizes), sum(sizes))
+        return RecordedQuestion(self._at, self.verb, run_id, round(seconds, 6), files, size, rows)
 
 
-def sql_notes(light: LightReader, text: str) -> list[RecordedQuery]:
-    """Describe the slices that a user's statement has read through views, and the columns it names."""
+def verb_notes(light: LightReader, timer: QuestionTimer, queries: Sequence[Query], rows: int) -> list[Record]:
+    """Describe a question by a verb, and the slices that its queries have read."""
+    timer.stop()
+    slices = (part for query in queries for _, part in _existing_slices(light, query))
+    notes = islice(_query_notes(light, timer.verb, queries), MAX_NOTES)
+    return [timer.note(light.snapshot.run_id, rows, _file_sizes(light, slices)), *notes]
+
+
+def sql_notes(light: LightReader, timer: QuestionTimer, text: str, rows: int) -> list[Record]:
+    """Describe a user's statement: the slices it has read through views, and the columns it names."""
+    timer.stop()
     from codeanatomy.query.sql.check import check
     from codeanatomy.query.sql.columns import views_used
     from codeanatomy.query.sql.pruning import view_queries
@@ -69,8 +96,16 @@ def sql_notes(light: LightReader, text: str) -> list[RecordedQuery]:
     checked = check(text)
     used = views_used(checked.tree, checked.views)
     queries = view_queries(checked, light.snapshot).values()
-    slices = (part for query in queries for _, part in _existing_slices(light, query))
-    return [_note(light, SQL, part, used.get(part.table)) for part in islice(slices, MAX_NOTES)]
+    slices = [part for query in queries for _, part in _existing_slices(light, query)]
+    notes = (_note(light, SQL, part, used.get(part.table)) for part in slices[:MAX_NOTES])
+    return [timer.note(light.snapshot.run_id, rows, _file_sizes(light, slices)), *notes]
+
+
+def _file_sizes(light: LightReader, slices: Iterable[Slice]) -> Collection[int]:
+    """Return the sizes of the data files of slices; a file that several of them share is there once."""
+    return {
+        (part.table, file.path): file.size_bytes for part in slices for file in light.files(part)
+    }.values()
 
 
 def _query_notes(light: LightReader, verb: str, queries: Sequence[Query]) -> Iterator[RecordedQuery]:

@@ -26,7 +26,7 @@ from typing import Any
 
 from msgspec import structs
 
-from codeanatomy.errors import AmbiguousSymbol, UnknownSymbol, UsageError
+from codeanatomy.errors import MAX_NAME_CHARS, AmbiguousSymbol, UnknownSymbol, UsageError
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import (
     Query,
@@ -55,6 +55,10 @@ MAX_LEVELS = 50
 MAX_PARTS = 50
 # `path:line` or `path:line:column`, as editors, compilers and test runners print it.
 PLACE = re.compile(r"(?:\./)?(.+\.py[iw]?)(?::(\d{1,9})(?::\d{1,9})?)?")
+# The path of a file, and a line: what can only be meant for one.
+FILE = re.compile(r"(?:\./)?([^:]*/[^:]*|[^:]+\.\w+(?=:\d)|[^:]+\.pyi?w?)(?::(\d+)(?::\d+)?)?")
+# Characters of a misspelt name that are compared.
+MAX_COMPARED = 100
 FIELDS = "n.node_kind, n.subkind, n.qualname, n.name, n.path, n.line, n.repo_id, n.node_id"
 
 
@@ -62,7 +66,7 @@ def resolve(reader: Reader, typed: str, repo_id: str | None = None) -> Symbol:
     """Resolve a name to one symbol. Raise UnknownSymbol or AmbiguousSymbol, with candidates."""
     symbols = symbols_named(reader, typed, repo_id)
     if not symbols:
-        raise UnknownSymbol(typed, [symbol_row(each) for each in closest_symbols(reader, typed, repo_id)])
+        raise unknown_symbol(reader, typed, repo_id)
     if len(symbols) > 1:
         raise AmbiguousSymbol(typed, [symbol_row(each) for each in symbols[:MAX_CANDIDATES]], len(symbols))
     return symbols[0]
@@ -154,18 +158,63 @@ def is_text(typed: str) -> bool:
     return not any("\ud800" <= each <= "\udfff" for each in typed)
 
 
+def unknown_symbol(reader: Reader, typed: str, repo_id: str | None = None) -> UnknownSymbol:
+    """Explain why a name means nothing: no such file or line, or no such symbol, with what is near."""
+    name = normalize_name(typed)
+    file = FILE.fullmatch(name)
+    if file is None or is_node_id(name):
+        return UnknownSymbol(typed, [symbol_row(each) for each in closest_symbols(reader, name, repo_id)])
+    path = file[1]
+    if PLACE.fullmatch(path) and symbols_named(reader, path, repo_id):
+        return UnknownSymbol(
+            typed, (), f"{path} has fewer than {file[2]} lines, or no code", f"name a line of it, or {path}"
+        )
+    near = _closest_files(reader, path, repo_id)
+    hint = f"closest: {', '.join(near)}" if near else "name a file by its path below the repository"
+    return UnknownSymbol(typed, (), f"no file {path[:MAX_NAME_CHARS]!r} is in the lake", hint)
+
+
 def closest_symbols(reader: Reader, typed: str, repo_id: str | None = None) -> list[Symbol]:
-    """Return the symbols with the smallest edit distance to an unknown name."""
-    last = normalize_name(typed).rsplit(".", 1)[-1][:100]
+    """Return the symbols whose names differ from an unknown one by a few characters.
+
+    Of a dotted name the part before the last one is compared, too: symbols of such an owner come alone.
+    """
+    owner, _, last = normalize_name(typed).rpartition(".")
+    last, owner = last[:MAX_COMPARED], owner.rpartition(".")[2][:MAX_COMPARED]
     query = Query(
-        f"SELECT {FIELDS}, levenshtein(lower(n.name), lower(?)) AS distance FROM n WHERE n.name IS NOT NULL",
+        f"SELECT {FIELDS}, levenshtein(lower(n.name), lower(?)) AS distance,"
+        " levenshtein(lower(split_part(n.qualname, '.', -2)), lower(?)) AS owner_distance"
+        " FROM n WHERE n.name IS NOT NULL AND levenshtein(lower(n.name), lower(?)) <= ?",
         {"n": nodes(DEFINITIONS, repo_id)},
-        (last,),
+        (last, owner, last, most_edits(last)),
         order=("distance", "length(qualname)", "qualname", "node_id"),
     )
-    rows = reader.rows(query, limit=4 * MAX_SIMILAR)
-    near = [row[:8] for row in rows if row[8] <= max(2, len(last) // 2)]
-    return _symbols(near, "spelling")[:MAX_SIMILAR]
+    rows = reader.rows(query)
+    rows = [row for row in rows if owner and row[9] <= most_edits(owner)] or rows
+    near = [row[:8] for row in rows if row[8] <= rows[0][8] + 1]
+    return _symbols(near[: 4 * MAX_SIMILAR], "spelling")[:MAX_SIMILAR]
+
+
+def _closest_files(reader: Reader, path: str, repo_id: str | None) -> list[str]:
+    """Return the paths of files whose names differ from an unknown one by a few characters."""
+    name = path.rpartition("/")[2][:MAX_COMPARED]
+    query = Query(
+        "SELECT DISTINCT n.path, levenshtein(lower(split_part(n.path, '/', -1)), lower(?)) AS distance"
+        " FROM n WHERE levenshtein(lower(split_part(n.path, '/', -1)), lower(?)) <= ?",
+        {"n": nodes(("FILE",), repo_id)},
+        (name, name, most_edits(name.partition(".")[0])),
+        order=("distance", "length(path)", "path"),
+    )
+    return [row[0] for row in reader.rows(query, limit=MAX_SIMILAR)]
+
+
+def most_edits(name: str) -> int:
+    """Return how many characters a misspelt name may differ in.
+
+    >>> most_edits("a"), most_edits("send"), most_edits("flask"), most_edits("make_response")
+    (0, 1, 2, 3)
+    """
+    return min(3, (len(name) + 1) // 3)
 
 
 def symbol_row(symbol: Symbol) -> dict[str, Any]:

@@ -4,9 +4,9 @@
     h = f(len)                   an object (function 0) in node 2, `len` in node 3, a call of 2 with 3 into 4
 
 A node stands for an expression, a version of a variable, a parameter, or a result: a set of abstract objects
-that the solver fills. Node numbers are local to the file; `LinkedPrograms.global_node` adds its offset. An
-operation is a tuple that starts with one of the codes `OP_*` below, followed by the operands listed there.
-`compile` writes operations, `values` applies them.
+that the solver fills. Node numbers are local to the file; `State.node` adds its offset. An operation is a
+tuple that starts with one of the codes `OP_*` below, followed by the operands listed there. `compile` writes
+operations, `values` applies them.
 
 Codes and kinds are one character long because programs are stored packed in `relate_programs_v1`, and plain
 strings instead of enums because the solver compares them millions of times.
@@ -121,7 +121,7 @@ HINT_TUPLE = "t"
 # hints: any of these.
 HINT_UNION = "u"
 
-# Kinds of abstract objects, with what identifies an object of the kind (`values.linked_programs.ObjectKey`).
+# Kinds of abstract objects, with what identifies an object of the kind (`values.state.ObjectKey`).
 
 # file number: function, method or lambda.
 OBJ_FUNCTION = "F"
@@ -131,7 +131,7 @@ OBJ_CLASS = "C"
 OBJ_MODULE = "M"
 # name: namespace package.
 OBJ_NAMESPACE = "N"
-# class: all instances of a class, as one object.
+# class site: all instances of a class, as one object; those that wrap functions by where they are created.
 OBJ_INSTANCE = "I"
 # file number: list, tuple, dict, set or generator, by where it is created.
 OBJ_CONTAINER = "L"
@@ -169,6 +169,8 @@ OBJ_CONTAINER_METHOD = "E"
 OBJ_DICT_VIEW = "D"
 # key: `dataclasses.field(...)`.
 OBJ_DATACLASS_FIELD = "O"
+# key names: class made by `collections.namedtuple`, with the names of its fields.
+OBJ_NAMED_TUPLE = "n"
 # key call: functools.partial.
 OBJ_PARTIAL = "U"
 # key call: functools.partialmethod.
@@ -221,10 +223,26 @@ class Function(Struct, array_like=True):
     # What a call binds to the first parameter: instance, class, class_argument (of `__new__`) or nothing.
     binds: str = "instance"
     hinted_result: Node = NOTHING
+    # First of the sites where pytest runs fixtures: for the function itself, then for each parameter without
+    # a default; -1 if it is neither a test nor a fixture.
+    requests: int = -1
     # Half-open ranges of operations and nodes, of its parameters and of its body: first operation, end,
     # first node, end.
     header: tuple[int, int, int, int] = (0, 0, 0, 0)
     body: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+class Field(Struct, array_like=True, frozen=True):
+    """A name that a class body declares: a field, if the class is a dataclass or the like."""
+
+    name: str
+    # First name of the annotation, of `a.ClassVar[int]` it is ClassVar; None without annotation.
+    annotation: str | None
+    has_value: bool
+    # Of a value that is a call, last part of the name of what is called, and keywords as Python literals, ""
+    # for those that are not constant.
+    called: str | None = None
+    options: dict[str, str] = {}
 
 
 class Class(Struct, array_like=True):
@@ -241,11 +259,13 @@ class Class(Struct, array_like=True):
     # Names bound in the body: node, and indexes of the definitions.
     attrs: dict[str, tuple[Node, list[int]]]
     scope_id: str
-    # Annotated names of the body in order: the fields of a dataclass or NamedTuple.
-    fields: list[str]
+    # Names that are annotated or have the result of a call, in the order of the body.
+    fields: list[Field]
+    # Keywords of the class statement and of its decorators, as Python literals.
+    options: dict[str, str] = {}
 
 
-class Definition(Struct, array_like=True, frozen=True):
+class DefinedName(Struct, array_like=True, frozen=True):
     """A definition that a name may refer to."""
 
     kind: str
@@ -304,7 +324,7 @@ class Program(Struct, array_like=True):
     functions: list[Function] = []
     classes: list[Class] = []
     imports: list[Import] = []
-    definitions: list[Definition] = []
+    definitions: list[DefinedName] = []
     sites: list[Site] = []
     uses: list[Use] = []
     # Variables of the module: node of all values (seen by functions), node of the final value, definitions.
@@ -334,7 +354,15 @@ class Program(Struct, array_like=True):
     decorators: list[tuple[Place, str, int, Node]] = []
     # Places of the arguments of calls, by site.
     arguments: dict[int, list[Place]] = {}
+    # Places of the names of keyword arguments, by site and index of the argument.
+    keywords: dict[int, dict[int, Place]] = {}
     # Names in the scope rows or symbol tables of classes, by scope.
     scope_names: dict[str, list[str]] = {}
-    # Constant arguments by site, as Python literals, of calls whose result depends on them (`getattr`).
+    # Strings that may be qualified names of definitions: place, AST id, text, key in a dict display.
+    dotted_texts: list[tuple[Place, int, str, str]] = []
+    # Constant arguments by site, those by position first, as Python literals, of calls whose result depends
+    # on them (`getattr`).
     constant_arguments: dict[int, list[str | None]] = {}
+    # Names in quoted annotations: place, AST id of the string, dotted name up to this one, definitions of its
+    # first name (None if the file does not bind it).
+    quoted_uses: list[tuple[Place, int, str, list[int] | None]] = []

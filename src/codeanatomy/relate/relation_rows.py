@@ -1,9 +1,8 @@
 """Collect rows of `relations_v1` for one file and convert them to Arrow.
 
     rows = RelationRows(repo_id, file_id, path)
-    rows.add("READS", "NAME_REF", ref, "BINDING", binding, place=(4, 5, 1), origin="symtable", rule="scope",
-             method="scope", confidence=0.9)
-    rows.add("CALLS", "CALLSITE", call, place=(4, 9, 1), origin="values", rule="call", reason="no_value")
+    rows.add(Relation("READS", "NAME_REF", ref, "BINDING", binding, 4, 5, 1, "symtable", "scope"))
+    rows.add(Relation("CALLS", "CALLSITE", call, None, None, 4, 9, 1, "values", "call", reason="no_value"))
     rows.batch()         # as Arrow, in insertion order
 
 The file owns all of its rows: a relation belongs to the file of its source node. Rows that differ only in
@@ -15,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,30 +28,6 @@ from codeanatomy.relate.program import Place
 RELATIONS = "relations_v1"
 ENCODER = msgpack.Encoder()
 NOWHERE: Place = (None, None, None)
-# The columns that differ between the rows of a file, in the order of the tuples.
-FIELDS = (
-    "relation_kind",
-    "src_id",
-    "src_kind",
-    "src_qname",
-    "dst_id",
-    "dst_kind",
-    "dst_qname",
-    "role",
-    "ordinal",
-    "bstart",
-    "bend",
-    "line",
-    "origin",
-    "resolution_method",
-    "confidence",
-    "score",
-    "symbol_roles",
-    "ambiguity_group_id",
-    "rule_name",
-    "evidence",
-    "reason",
-)
 
 
 class Evidence(NamedTuple):
@@ -72,6 +48,46 @@ class RelationDiagnostic(NamedTuple):
     severity: str = "warning"
 
 
+class Relation(NamedTuple):
+    """A row of `relations_v1`, without the columns that all rows of a file share.
+
+    One without a target is an unresolved reference and has a reason. Evidence that is a text is the key of
+    the only witness, the origin: nearly all rows have only this.
+    """
+
+    relation_kind: str
+    src_kind: str
+    src_id: str
+    dst_kind: str | None
+    dst_id: str | None
+    bstart: int | None
+    bend: int | None
+    line: int | None
+    origin: str
+    rule_name: str
+    resolution_method: str | None = None
+    confidence: float | None = None
+    score: float | None = None
+    src_qname: str | None = None
+    dst_qname: str | None = None
+    role: str | None = None
+    ordinal: int | None = None
+    ambiguity_group_id: str | None = None
+    symbol_roles: int | None = None
+    evidence: str | Sequence[Evidence] = ()
+    reason: str | None = None
+
+
+FIELDS = Relation._fields
+# What identifies a row of a file.
+_identity = itemgetter(
+    *map(
+        FIELDS.index,
+        ("relation_kind", "src_id", "dst_id", "rule_name", "role", "ordinal", "reason", "bstart", "bend"),
+    )
+)
+
+
 class RelationRows:
     """The relations and diagnostics of one file."""
 
@@ -80,70 +96,19 @@ class RelationRows:
         self.file_id = file_id
         self.path = path
         # Tuples by what identifies them: the standard library has two million rows.
-        self._rows: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._rows: dict[tuple[Any, ...], Relation] = {}
         self.diagnostics: list[RelationDiagnostic] = []
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(
-        self,
-        kind: str,
-        src_kind: str,
-        src_id: str,
-        dst_kind: str | None = None,
-        dst_id: str | None = None,
-        *,
-        place: Place,
-        origin: str,
-        rule: str,
-        method: str | None = None,
-        confidence: float | None = None,
-        score: float | None = None,
-        src_qname: str | None = None,
-        dst_qname: str | None = None,
-        role: str | None = None,
-        ordinal: int | None = None,
-        group: str | None = None,
-        symbol_roles: int | None = None,
-        evidence: str | Sequence[Evidence] = (),
-        reason: str | None = None,
-    ) -> None:
-        """Add a relation; one without a target is an unresolved reference and has a reason.
-
-        Evidence that is a text is the key of the only witness, the origin: nearly all rows have only this.
-        """
-        bstart, bend, line = place
-        key = (kind, src_id, dst_id, rule, role, ordinal, reason, bstart, bend)
-        if key in self._rows:
-            return
-        self._rows[key] = (
-            kind,
-            src_id,
-            src_kind,
-            src_qname,
-            dst_id,
-            dst_kind,
-            dst_qname,
-            role,
-            ordinal,
-            bstart,
-            bend,
-            line,
-            origin,
-            method,
-            confidence,
-            score,
-            symbol_roles,
-            group,
-            rule,
-            evidence,
-            reason,
-        )
+    def add(self, relation: Relation) -> None:
+        """Add a relation; rows that differ only in other columns than those that identify them are one."""
+        self._rows.setdefault(_identity(relation), relation)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows as dictionaries, in insertion order, without the columns that all of them share."""
-        rows = [dict(zip(FIELDS, row, strict=True)) for row in self._rows.values()]
+        rows = [row._asdict() for row in self._rows.values()]
         for row in rows:
             row["evidence"] = _evidence_columns([row["evidence"]], [row["origin"]])
         return rows

@@ -24,12 +24,13 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpack_rows
 from codeanatomy.file_ids import FileIds
-from codeanatomy.relate.emit.file_relations import InstanceAttribute, add_file_relations
-from codeanatomy.relate.emit.relations import RelationEmitter
+from codeanatomy.relate.emit.attributes import InstanceAttribute
+from codeanatomy.relate.emit.relations import RelationEmitter, add_file_relations
+from codeanatomy.relate.own_imports import OwnImports, own_imports
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS, RelationDiagnostic, RelationRows
-from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.linked_programs import module_names_by_path
+from codeanatomy.relate.values.analysis import solve
+from codeanatomy.relate.values.modules import Modules, module_names_by_path
 
 DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
@@ -41,19 +42,22 @@ ROW_ORDER = ("src_id", *(name for name in catalog.table(RELATIONS).primary_key i
 class SolvedRepository:
     """A repository whose names, values and calls are resolved, with its files in the order of their paths."""
 
-    def __init__(self, programs: Sequence[Program]) -> None:
+    def __init__(self, programs: Sequence[Program], package: str = "") -> None:
+        """Solve programs; `package` is the import name of the package that their root is."""
         self.programs = sorted(programs, key=lambda program: program.path)
-        self._module_names = module_names_by_path(self.programs)
+        self._module_names = module_names_by_path(self.programs, package)
         self._emitter: RelationEmitter | Exception
         try:
-            values = Values(self.programs)
-            values.solve()
-            self._emitter = RelationEmitter(values)
+            self._emitter = RelationEmitter(solve(self.programs, package=package))
         except MemoryError:
             raise
         # A bug here, or unforeseen code, costs the relations across files and no more.
         except Exception as error:  # noqa: BLE001
             self._emitter = error
+
+    def own_imports(self) -> OwnImports:
+        """Count the absolute imports, and those that would resolve if another folder were the root."""
+        return own_imports(self.programs, Modules(self._module_names))
 
     def file(self, number: int) -> FileRelations:
         """Return the relations of a file."""

@@ -2,7 +2,7 @@
 
     request = BuildRequest("lake", settings, parse_repositories(("src",)))
     plan(request, progress).steps[0].runs_for                    # what a build would do
-    report = build(request, progress, open_session)              # does it, if needed
+    report = build(request, progress, session)                   # does it, if needed
 
 The run is planned without a JVM; if the lake is up to date, that is all. Else the run acquires the lease of
 the lake, plans again if another run has published meanwhile, rolls back tables that an unfinished run wrote,
@@ -32,20 +32,37 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables, normalize_root
+from codeanatomy.delta.read.light import newest_version_or_none
+from codeanatomy.delta.read.readable import has_readable_log
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.delta.write.commit import CAUSES, system_cause
-from codeanatomy.delta.write.restore import OPERATION, ROLLBACK_SEQUENCE, restore_with_fallback
+from codeanatomy.delta.write.restore import (
+    OPERATION,
+    ROLLBACK_SEQUENCE,
+    delete_entries,
+    restart_table,
+    restore_with_fallback,
+)
 from codeanatomy.delta.write.small_rows import refuse_unwritable
-from codeanatomy.errors import CodeAnatomyError, CommitConflict, LeaseLost, NeedsSpark, StepFailed
+from codeanatomy.errors import (
+    CodeAnatomyError,
+    CommitConflict,
+    EnvironmentProblem,
+    LeaseLost,
+    NeedsSpark,
+    StepFailed,
+)
 from codeanatomy.extract.tools.external_tool import kill_tools
+from codeanatomy.lake.engine_facts import EngineFacts, engine_text
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
+from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
 from codeanatomy.lake.readers import check_gates, stored_features, tables_for_lake
-from codeanatomy.lake.recorded_queries import take_queries
+from codeanatomy.lake.recorded_queries import take_records
 from codeanatomy.logs import Log
+from codeanatomy.pipeline.build_session import BuildSession
 from codeanatomy.pipeline.context import Refresh, Run, counts_of, new_run_id, recorded_counts
-from codeanatomy.pipeline.executors.caching import release
 from codeanatomy.pipeline.executors.executor import Executor
 from codeanatomy.pipeline.executors.local_executor import LocalExecutor
 from codeanatomy.pipeline.executors.local_process import Worker
@@ -63,17 +80,25 @@ from codeanatomy.plan.build_request import (
 from codeanatomy.plan.changes import Impact
 from codeanatomy.plan.git_changes import GitBaseline
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
-from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, lake_state, plan_run, refuse_engine
+from codeanatomy.plan.run_plan import (
+    LakeState,
+    Plan,
+    PlanRequest,
+    Undo,
+    lake_state,
+    plan_run,
+    refuse_features,
+)
 from codeanatomy.plan.steps import BuildInputs
 from codeanatomy.plan.stored_sources import register_sources
 from codeanatomy.progress import Progress
-from codeanatomy.run.record import artifact_id, publish, record_artifacts, record_failure
+from codeanatomy.run.record import publish, record_artifacts, record_failure
 from codeanatomy.run.report import BuildReport, report_run, report_unchanged
 from codeanatomy.run.signals import raise_on_sigterm
 from codeanatomy.spark.executors import check_scip_python
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of, jvm_has_ended
-from codeanatomy.spark.metrics import tag_jobs
-from codeanatomy.spark.session import is_local_master, refuse_missing_connector
+from codeanatomy.spark.session import refuse_missing_connector, set_pass_settings
+from codeanatomy.spark.settings import is_local_master
 from codeanatomy.tracing import NO_TRACE, Trace
 
 # After a longer wait for the lease, the source is listed again.
@@ -122,17 +147,17 @@ class Prepared(Struct, frozen=True):
             self.listed.failed,
             self.listed.file_states,
             None if request.full else request.settings.refresh.max_share,
-            request.engine,
-            request.settings.refresh.local_bytes,
+            request.engine_facts,
+            full=request.full,
         )
 
 
 def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     """List the sources of a request; raise an error if nothing can be built."""
     began, started = time.monotonic(), datetime.now(UTC)
-    # First: nothing of a lake that the engine cannot write is looked at, which may be far away.
-    refuse_engine(request.engine, request.lake, request.settings.tables, request.until)
-    refuse_unshared_sources(request, request.engine)
+    # First: nothing of a lake that cannot be written is looked at, which may be far away.
+    refuse_features(request.lake, request.settings.tables, request.until)
+    refuse_unshared_sources(request)
     policy = StorePolicy.from_profile(request.settings.runtime)
     register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
     register_sources((each.path for each in request.repositories), request.settings.runtime)
@@ -141,7 +166,12 @@ def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     listed = list_repositories(request.repositories, request.settings.extract, progress, since)
     refuse_empty_build(listed)
     return Prepared(
-        request, listed, build_inputs(request), source_inputs(request, listed.digests), started, began
+        request,
+        listed,
+        build_inputs(request),
+        source_inputs(request, listed.digests, listed.listings),
+        started,
+        began,
     )
 
 
@@ -157,10 +187,10 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
     plan, state = _make_plan(prepared, unfinished)
     if impact and plan.changes:
         with Worker() as worker:
-            run = _new_run(prepared, progress, _no_session, lambda: None, plan, state, new_run_id(), worker)
+            run = _new_run(prepared, progress, NoSession(), lambda: None, plan, state, new_run_id(), worker)
             _add_refreshes(run)
             _restore_counts(run)
-            run.plan = structs.replace(plan, engine="local")
+            run.plan = structs.replace(plan, engine_facts=EngineFacts("local"))
             plan = structs.replace(plan, impact=_forecast(run))
     if row is None or row is unfinished:
         return plan
@@ -184,29 +214,40 @@ def _no_step(step: str, *, is_last: bool = True) -> AbstractContextManager[None]
 def _executor(run: Run) -> Executor:
     """Return the executor of the plan."""
     if run.plan.engine == "spark":
-        return SparkExecutor(run)
+        # One beside a caller's session is of the build already.
+        own = run.spark if run.request.session is not None else run.spark.newSession()
+        return SparkExecutor(run, set_pass_settings(own))
     return LocalExecutor(run, run.worker, processes_of(run.settings))
 
 
-def _no_session() -> SparkSession:
-    raise NeedsSpark("a plan is made without Spark", "run `codeanatomy build` instead")
+class NoSession:
+    """The session of a plan, which is made without Spark."""
+
+    facts = None
+
+    def start(self) -> None:
+        """Start nothing."""
+
+    def __call__(self) -> SparkSession:
+        raise NeedsSpark("a plan is made without Spark", "run `codeanatomy build` instead")
 
 
 def build(
     request: BuildRequest,
     progress: Progress,
-    session: Callable[[], SparkSession],
+    session: BuildSession,
     trace: Trace = NO_TRACE,
     started: Worker | None = None,
 ) -> BuildReport:
-    """Build the repositories of a request; `session` is called only if Spark is needed.
+    """Build the repositories of a request; `session` is started only if Spark is needed.
 
     A worker process that the caller has started is stopped at the end.
     """
+    progress.update("engine", engine_text(request.engine_facts), last=True)
     with started or Worker() as worker:
         prepared = prepare(request, progress)
         version = manifest_version(request.lake)
-        if request.engine != "spark":
+        if request.engine_facts.engine == "local":
             # Starting it takes longer than planning, which decides whether it is needed.
             worker.start()
         return _plan_and_run(prepared, version, progress, session, trace, worker)
@@ -216,7 +257,7 @@ def _plan_and_run(
     prepared: Prepared,
     version: int,
     progress: Progress,
-    session: Callable[[], SparkSession],
+    session: BuildSession,
     trace: Trace,
     worker: Worker,
 ) -> BuildReport:
@@ -224,10 +265,12 @@ def _plan_and_run(
     request = prepared.request
     unfinished = _resumable_lease(read_lease(request.lake))
     first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
-    if first.plan.engine != "local":
-        worker.stop()
     if first.plan.nothing_to_do:
         return report_unchanged(request, prepared.listed, first.plan, first.state, prepared.seconds)
+    _refuse_missing_connector(request, first.plan)
+    if first.plan.engine == "spark":
+        # A caller's is checked: nothing is written if it lacks something.
+        session.start()
     run_id = new_run_id()
 
     def report_wait(message: str) -> None:
@@ -264,14 +307,21 @@ def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
 
 def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
     """Read the state of the lake and plan the run."""
-    state = lake_state(prepared.request.lake, prepared.request.settings.tables)
+    state = lake_state(prepared.request.lake, prepared.request.settings.tables, full=prepared.request.full)
     check_gates(effective_tables(prepared.request, state), state.outputs)
     plan = plan_run(prepared.plan_request, state, unfinished)
-    if not plan.nothing_to_do:
-        refuse_unshared_sources(prepared.request, plan.engine)
-        if plan.engine == "spark":
-            refuse_missing_connector(prepared.request.settings.runtime, prepared.request.lake)
     return plan, state
+
+
+def _refuse_missing_connector(request: BuildRequest, plan: Plan) -> None:
+    """Raise EnvironmentProblem if a session of the build could not open the lake; a plan needs no session."""
+    if plan.nothing_to_do or plan.engine == "local" or request.session is not None:
+        return
+    try:
+        refuse_missing_connector(request.settings.runtime, request.lake)
+    except EnvironmentProblem as problem:
+        hint = f"{problem.hint}; or build with --engine local, which needs none"
+        raise EnvironmentProblem(problem.message, hint) from problem
 
 
 def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
@@ -284,7 +334,7 @@ def _run_with_lease(
     prepared: Prepared,
     first: _FirstPlan,
     progress: Progress,
-    session: Callable[[], SparkSession],
+    session: BuildSession,
     lease: Lease,
     trace: Trace,
     run_id: str,
@@ -305,13 +355,17 @@ def _run_with_lease(
         lease.set_base_run(state.run_id)
         if plan.nothing_to_do:
             return report_unchanged(prepared.request, prepared.listed, plan, state, prepared.seconds)
+        _refuse_missing_connector(prepared.request, plan)
         # Keep the resumed steps in the journal, for the next run if this one fails.
         for done in _resumed_steps(plan, lease).values():
             lease.record_step(done)
         with trace.span("run", {"run_id": run_id, "lake": prepared.request.lake}) as span:
-            span.note({"repositories": len(prepared.listed.listings)})
+            engine = engine_text(plan.engine_facts)
+            span.note({"repositories": len(prepared.listed.listings), "engine": engine})
             run = _new_run(prepared, progress, session, lease.check, plan, state, run_id, worker)
             run.trace, run.spans[RUN_SPAN] = trace, span
+            if lease.before is not None and lease.before.state == "held":
+                run.dead = lease.before
             _execute(run, lease, version)
         keep_journal = False
         # The run is published: later errors do not make it fail.
@@ -319,10 +373,6 @@ def _run_with_lease(
         with suppress(CodeAnatomyError):
             # The lease names the published run, so that a lost manifest is detected later.
             lease.set_base_run(run_id)
-        with suppress(*ENGINE_ERRORS, OSError):
-            for step in run.plan.steps:
-                if step.busy:
-                    release(run, step.name)
         run.seconds["total"] = prepared.seconds
         return report_run(run)
     except CommitConflict:
@@ -336,7 +386,7 @@ def _run_with_lease(
 def _new_run(
     prepared: Prepared,
     progress: Progress,
-    session: Callable[[], SparkSession],
+    session: BuildSession,
     check: Callable[[], None],
     plan: Plan,
     state: LakeState,
@@ -380,10 +430,13 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             Log(run_id=run.run_id).warning(lost)
         if run.plan.engine == "spark" and any(step.busy for step in run.plan.steps):
             # Open the session before the steps need it, and check that it can open the lake.
-            spark = run.spark_store.spark
-            Log(run_id=run.run_id).debug(f"Spark {spark.version} session opened")
-            if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
-                check_scip_python(spark, scip_command())
+            facts = run.session.facts
+            if facts is not None:
+                run.parallelism = facts.parallelism
+                run.plan = structs.replace(run.plan, engine_facts=facts.engine)
+            else:
+                _check_own_session(run)
+            Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
         with run.timed("undo"):
             _roll_back(run)
         _restore_progress(run, lease)
@@ -393,7 +446,8 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
         with run.timed("record"):
             record_artifacts(run)
         with run.timed("publish"):
-            publish(run, manifest)
+            # A damaged manifest has begun anew meanwhile.
+            publish(run, run.initial_versions.get(MANIFEST, manifest))
     except BaseException as problem:
         stopped = isinstance(problem, KeyboardInterrupt)
         error = f"stopped by the user in {_current_step(run)}" if stopped else _message(run, problem)
@@ -409,6 +463,13 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             # Outside of the steps, such as in a rollback.
             raise _engine_failure(f"run {run.run_id} failed: ", problem) from problem
         raise
+
+
+def _check_own_session(run: Run) -> None:
+    """Raise an error if a session of ours cannot open the lake, or if executors lack a tool of the build."""
+    spark = run.spark_store.spark
+    if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
+        check_scip_python(spark, scip_command())
 
 
 def _current_step(run: Run) -> str:
@@ -429,9 +490,10 @@ def _record_events(run: Run) -> None:
     """Record the events of the run in the observe tables; an error is only logged."""
     try:
         with run.timed("observe"):
-            for query in take_queries(run.store.root):
+            taken = take_records(run.store.root)
+            for query in taken.queries:
                 run.observed.add(scan_event(query), query.purpose, query.at)
-            record_events(run.store, run.run_id, run.observed, run.settings.runtime)
+            record_events(run.store, run.run_id, run.observed, run.settings.runtime, taken.questions)
     # Any error: the run is already published or failed, and a log line is all that can be done.
     except Exception as problem:  # noqa: BLE001
         Log(run_id=run.run_id).warning(f"the events of the run are not recorded: {_message(run, problem)}")
@@ -446,9 +508,7 @@ def _roll_back(run: Run) -> None:
     run.initial_versions.update(run.base.newest)
     for number, undo in enumerate(run.plan.undo, start=1):
         commit, began = Commit(run.run_id, ROLLBACK_SEQUENCE), time.monotonic()
-        version = restore_with_fallback(
-            run.store.root, undo.table_name, undo.to_version, commit, lambda: run.spark_store
-        )
+        version = _restore(run, undo, commit)
         run.observed(
             Committed(
                 table=undo.table_name,
@@ -466,6 +526,16 @@ def _roll_back(run: Run) -> None:
             run.pins[undo.table_name] = version
         last = number == len(run.plan.undo)
         run.progress.update("undo", f"{number}/{len(run.plan.undo)} tables rolled back", last=last)
+
+
+def _restore(run: Run, undo: Undo, commit: Commit) -> int:
+    """Roll back a table, also one whose log cannot be read, and return its new version."""
+    root, name = run.store.root, undo.table_name
+    if (newest_version_or_none(root, name) or 0) < undo.from_version or not has_readable_log(root, name):
+        if undo.to_version is None:
+            return restart_table(run.store, name, commit, undo.from_version)
+        delete_entries(root, name, after=undo.to_version)
+    return restore_with_fallback(root, name, undo.to_version, commit, lambda: run.spark_store)
 
 
 def _add_refreshes(run: Run) -> None:
@@ -506,38 +576,35 @@ def _resumed_steps(plan: Plan, lease: Lease) -> dict[str, StepDone]:
 
 def run_steps(run: Run, lease: Lease) -> None:
     """Run the passes of the build in another thread, so that this one can stop them."""
+    executor = _executor(run)
 
     def work() -> None:
-        executor, groups = _executor(run), work_groups(run)
+        groups = work_groups(run)
         for number, group in enumerate(groups, start=1):
             run.check()
             repositories = {repo_id for later in groups[number:] for repo_id in later.repositories}
             Passes(run, executor, group, partial(_run_step, run, lease, repositories)).execute()
 
     pool = ThreadPoolExecutor(1)
-    passes = pool.submit(run.in_thread(work))
+    passes = pool.submit(work)
     try:
         passes.result()
     except BaseException:
-        _stop_passes(run, passes)
+        _stop_passes(run, executor, passes)
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _stop_passes(run: Run, passes: Future[None]) -> None:
-    """Cancel Spark jobs and tools until the passes have ended."""
+def _stop_passes(run: Run, executor: Executor, passes: Future[None]) -> None:
+    """Cancel jobs and tools until the passes have ended."""
     run.stopping.set()
-    run.worker.stop()
+    executor.cancel()
     kill_tools()
     while not passes.done():
         wait([passes], timeout=CANCEL_SECONDS)
-        # Also one that was started meanwhile.
-        run.worker.stop()
-        # If the JVM is gone, there is nothing to cancel.
-        with suppress(*ENGINE_ERRORS, OSError):
-            for step in run.plan.steps if run.is_open else ():
-                run.spark.sparkContext.cancelJobsWithTag(artifact_id(run, step.name))
+        # Also what was started meanwhile.
+        executor.cancel()
         kill_tools()
 
 
@@ -557,7 +624,6 @@ def _run_step(
         _name_step_in_errors(name),
         run.trace.span(f"step {name}", attributes, parent=run.spans[RUN_SPAN]) as span,
         run.timed(f"{name}_step"),
-        tag_jobs(run.spark, artifact_id(run, name)) if run.is_open else nullcontext(),
     ):
         run.spans[name] = span
         try:

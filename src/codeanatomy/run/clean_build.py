@@ -1,7 +1,7 @@
 """Build the sources of a lake again into a new lake, which a refreshed lake must equal.
 
     lake = Snapshot.open("lake")
-    clean = build_clean(lake, settings, "clean", progress, open_session)
+    clean = build_clean(lake, settings, "clean", progress, session)
     compare_lakes(lake, clean, clean.repositories).total        # 0
 
 The manifest has the path of a repository's source, and its fingerprints depend on the options of the build.
@@ -14,25 +14,26 @@ Tests: `tests/unit/run/test_clean_build.py`, `tests/spark/test_clean_build.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 from msgspec import Struct
-from pyspark.sql import SparkSession
 
 from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.config import Settings
 from codeanatomy.errors import StepFailed, UsageError
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.build_session import BuildSession
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice, build_inputs, source_inputs
-from codeanatomy.plan.repositories import Repository, list_repositories
+from codeanatomy.plan.repositories import ListedRepositories, Repository, list_repositories
 from codeanatomy.plan.run_plan import LakeState, PlanRequest, plan_run
 from codeanatomy.plan.steps import STAGES
 from codeanatomy.plan.stored_sources import is_stored, register_sources
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build
+from codeanatomy.sources.listing import Listing
 
 TYPES: tuple[TypesChoice, ...] = ("auto", "off")
 NEW_LAKE = LakeState(None, None, {}, {}, {}, frozenset())
@@ -52,7 +53,7 @@ def build_clean(
     settings: Settings,
     root: str,
     progress: Progress,
-    session: Callable[[], SparkSession],
+    session: BuildSession,
     repo_id: str | None = None,
 ) -> Snapshot:
     """Build all repositories of a lake, or one, into a new lake with the options of their last build."""
@@ -85,7 +86,9 @@ def build_requests(
                 f"{name} cannot be built again: {listed.failed[name]}", "build it from another path first"
             )
         _refuse_changed(rows[name], listed.digests[name])
-        by_options.setdefault(_row_options(rows[name], repository, settings, root), []).append(repository)
+        by_options.setdefault(_row_options(rows[name], repository, listed, settings, root), []).append(
+            repository
+        )
     return [_request(options, settings, root, group) for options, group in by_options.items()]
 
 
@@ -109,13 +112,16 @@ def _request(
     )
 
 
-def _row_options(row: RunManifest, repository: Repository, settings: Settings, root: str) -> RowOptions:
+def _row_options(
+    row: RunManifest, repository: Repository, listed: ListedRepositories, settings: Settings, root: str
+) -> RowOptions:
     """Return the options whose fingerprints equal those of the manifest row."""
     made = [stage for stage in STAGES if stage in row.plan_fingerprints]
     until = None if made == list(STAGES) else made[-1]
     for profile, types, scip_is_made in product(PROFILES, TYPES, (False, True)):
         options = RowOptions(profile, types, scip_is_made, until)
-        if _fingerprints(_request(options, settings, root, [repository]), row) == row.plan_fingerprints:
+        request = _request(options, settings, root, [repository])
+        if _fingerprints(request, row, listed.listings) == row.plan_fingerprints:
             return options
     raise UsageError(
         f"{row.repo_id} was built by another version of this program, with other settings or tools, or with"
@@ -124,9 +130,9 @@ def _row_options(row: RunManifest, repository: Repository, settings: Settings, r
     )
 
 
-def _fingerprints(request: BuildRequest, row: RunManifest) -> dict[str, str]:
+def _fingerprints(request: BuildRequest, row: RunManifest, listings: Mapping[str, Listing]) -> dict[str, str]:
     """Return the fingerprints by step that a build of the row's source would have."""
-    inputs = source_inputs(request, {row.repo_id: row.source_digest or ""})
+    inputs = source_inputs(request, {row.repo_id: row.source_digest or ""}, listings)
     tables = request.settings.tables
     planned = PlanRequest(request.lake, tables, request.until, build_inputs(request), inputs, {})
     return {step.name: step.fingerprints[row.repo_id] for step in plan_run(planned, NEW_LAKE, None).steps}

@@ -14,32 +14,59 @@ Tests: `tests/spark/test_record.py`, `tests/spark/test_build.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import structs, to_builtins
 
 from codeanatomy import node_ids
+from codeanatomy.costs import MICROSECONDS
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
+from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.folder import listed_once
 from codeanatomy.delta.read.duck import count_rows
 from codeanatomy.delta.read.light import user_metadata_since
-from codeanatomy.delta.read.predicate import InList, Predicate
-from codeanatomy.delta.read.scan import scan
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CommitConflict
 from codeanatomy.extract.file_rows import failures_by_extractor
+from codeanatomy.graph.rows import TABLES
 from codeanatomy.lake.cursors import Cursors, StepCursor, append_cursors
-from codeanatomy.lake.manifest import InputPin, OutputPin, RunManifest, Status, append_manifest, output_pin
-from codeanatomy.pipeline.context import Run
+from codeanatomy.lake.manifest import (
+    InputPin,
+    OutputPin,
+    RunManifest,
+    Status,
+    append_manifest,
+    output_pin,
+    read_manifest,
+)
+from codeanatomy.logs import Log
+from codeanatomy.normalize.rules import FAMILIES
+from codeanatomy.pipeline.context import FrameRecord, Run
+from codeanatomy.pipeline.first_pass import COMPILE
+from codeanatomy.pipeline.second_pass import ROWS_OF_FILES
+from codeanatomy.pipeline.solve import EMIT
 from codeanatomy.plan.feeds import feeds_of
 from codeanatomy.plan.repositories import Repository
-from codeanatomy.plan.steps import catalog_hash
+from codeanatomy.plan.steps import EXTRACT, STAGES, catalog_hash
+from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import PROGRAMS
 from codeanatomy.spark.metrics import JobMetrics, job_metrics
+from codeanatomy.spark.versions import is_connect
 
-ARTIFACTS, CACHES, IMPACT = "plan_artifacts", "view_cache", "refresh_impact"
-NOTHING_MEASURED = JobMetrics(0, 0, 0, None)
+ARTIFACTS, COSTS, IMPACT = "plan_artifacts", "run_costs", "refresh_impact"
+# Of local processes.
+NO_JOBS = JobMetrics(0, 0, 0, None)
+# Tables of rules that have not the name of a table.
+RULE_TABLES: Mapping[str, Collection[str]] = {
+    **{family.read.__name__: family.tables for family in FAMILIES},
+    COMPILE: (PROGRAMS,),
+    EMIT: (RELATIONS,),
+    ROWS_OF_FILES: TABLES,
+}
+# Of the names of timings that are those of whole steps.
+STEP_SUFFIX = "_step"
 
 
 def publish(run: Run, after: int) -> None:
@@ -53,7 +80,7 @@ def publish(run: Run, after: int) -> None:
         if repository.repo_id in run.listed.failed
         else _row(run, repository, finished, pins)
         for repository in _repositories_to_record(run)
-    ]
+    ] + _dead_rows(run)
     published = [row.repo_id for row in rows if row.status == "succeeded"]
     append_cursors(
         run.store.root, {repo_id: _cursors(run, repo_id) for repo_id in published}, Commit(run.run_id)
@@ -79,7 +106,7 @@ def record_failure(run: Run, error: str, status: Status) -> None:
         structs.replace(_failed_row(run, repository, finished, error), status=status)
         for repository in run.request.repositories
     ]
-    append_manifest(run.store.root, rows, Commit(run.run_id), after=None)
+    append_manifest(run.store.root, rows + _dead_rows(run), Commit(run.run_id), after=None)
 
 
 def _now(run: Run) -> datetime:
@@ -105,19 +132,9 @@ def _repositories_to_record(run: Run) -> list[Repository]:
 def _recount(run: Run) -> None:
     """Count rows by repository in tables that were not counted when they were written."""
     for name in sorted(run.recount):
-        counts = _counts_by_repository(run, name)
+        counts = count_rows(run.store.root, name, run.pins[name], ("repo_id",))
         for repo_id in run.listed.listings:
-            run.counts.setdefault(repo_id, Counter())[name] = counts.get(repo_id, 0)
-
-
-def _counts_by_repository(run: Run, name: str) -> dict[str, int]:
-    if run.plan.engine == "local":
-        counted = count_rows(run.store.root, name, run.pins[name], ("repo_id",))
-        return {repo_id: count for (repo_id,), count in counted.items()}
-    wanted = InList.of(run.store.table(name).column("repo_id"), run.listed.listings)
-    where = Predicate.all_of(run.store.table(name), wanted)
-    rows = scan(run.spark_store, name, run.pins[name], where=where).rows
-    return {row["repo_id"]: row["count"] for row in rows.groupBy("repo_id").count().collect()}
+            run.counts.setdefault(repo_id, Counter())[name] = counts.get((repo_id,), 0)
 
 
 def _refuse_concurrent_writes(run: Run) -> None:
@@ -192,6 +209,28 @@ def _failed_row(
     return RunManifest(**_common(run, repository, finished), status="failed", error=message)
 
 
+def _dead_rows(run: Run) -> list[RunManifest]:
+    """Return the rows of a run that died with the lease: it could not write them itself."""
+    dead = run.dead
+    # A run may die after it has published.
+    if dead is None or any(row.run_id == dead.run_id for row in read_manifest(run.store.root)):
+        return []
+    steps = ", ".join(step.step_name for step in dead.done) or "none"
+    error = f"the run died; steps that were done: {steps}; run {run.run_id} has taken over or undone them"
+    return [
+        RunManifest(
+            run_id=dead.run_id,
+            repo_id=repo_id,
+            status="failed",
+            error=error,
+            started_at=dead.acquired_at,
+            finished_at=dead.heartbeat_at,
+            profile_hash=run.settings.runtime.identity,
+        )
+        for repo_id in dead.repo_ids
+    ]
+
+
 def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, Any]:
     """Return the fields that all manifest rows of a run have, succeeded or not."""
     return {
@@ -202,68 +241,128 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
         "finished_at": finished,
         "profile_hash": run.settings.runtime.identity,
         "settings_hash": run.build_inputs.settings_hash,
+        "settings": run.redacted(run.settings.changed()),
         "catalog_hash": catalog_hash(run.store.tables),
         "id_version": node_ids.ID_VERSION,
         "witness_versions": run.build_inputs.witness_versions,
         "input_pins": tuple(InputPin(name, pin) for name, pin in sorted(run.base.pins.items())),
         "step_ms": {name: round(1000 * seconds) for name, seconds in run.seconds.items()},
         "trace_id": run.trace.trace_id,
+        **to_builtins(run.plan.engine_facts),
     }
 
 
 def record_artifacts(run: Run) -> None:
-    """Append rows for executed steps, files processed by a refresh, and used caches."""
-    rows = [
-        _artifact(run, number, step)
-        for number, step in enumerate(run.begun)
-        if step in run.plans or step in run.finished or step in run.errors or run.refreshed_in(step)
-    ]
-    if rows:
-        append_small(run.store.root, run.store.table(ARTIFACTS), run.redacted(rows), Commit(run.run_id))
+    """Append rows for executed steps and their frames, what they cost, and files processed by a refresh."""
     impact = [
         {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
         for repo_id, refresh in run.refreshes.items()
         for each in refresh.impact
     ]
-    if impact:
-        append_small(run.store.root, run.store.table(IMPACT), impact, Commit(run.run_id))
-    if run.caches:
-        used = [_event(run, number) | to_builtins(cache) for number, cache in enumerate(run.caches)]
-        append_small(run.store.root, run.store.table(CACHES), used, Commit(run.run_id))
+    rows: dict[str, list[dict[str, Any]]] = {
+        ARTIFACTS: run.redacted([_event(run, number) | row for number, row in enumerate(_artifacts(run))]),
+        COSTS: [{"run_id": run.run_id} | row for row in _costs(run)],
+        IMPACT: impact,
+    }
+    for name, each in rows.items():
+        if each:
+            append_small(run.store.root, run.store.table(name), each, Commit(run.run_id))
 
 
 def _event(run: Run, number: int) -> dict[str, Any]:
-    """Return the columns that all observe rows have."""
+    """Return the columns that all rows of events have."""
     return {"run_id": run.run_id, "event_no": number, "event_time": datetime.now(UTC)}
 
 
 def artifact_id(run: Run, step: str) -> str:
-    """Return the id of a step's plan artifact, which is also the tag of its Spark jobs."""
+    """Return the id of a step's plan artifacts, which is also the tag of its Spark jobs."""
     return f"{run.run_id}/{step}"
 
 
-def _artifact(run: Run, number: int, step: str) -> dict[str, Any]:
+def _artifacts(run: Run) -> Iterator[dict[str, Any]]:
+    """Return a row per step with its totals, each followed by the rows of its frames."""
+    computed = {each.step for each in run.frames}
+    for step in run.begun:
+        if step in computed or step in run.finished or step in run.errors or run.refreshed_in(step):
+            yield _step_artifact(run, step)
+            frames = (each for each in run.frames if each.step == step)
+            yield from (_frame_artifact(run, number, frame) for number, frame in enumerate(frames))
+
+
+def _step_artifact(run: Run, step: str) -> dict[str, Any]:
     error = run.errors.get(step)
-    cost = job_metrics(run.spark, artifact_id(run, step)) if run.is_open else NOTHING_MEASURED
-    texts = run.plans.get(step)
     written = [run.committed[name] for name in run.written(step)]
     seconds = run.seconds.get(f"{step}_step")
-    return _event(run, number) | {
+    return {
         "artifact_id": artifact_id(run, step),
         "step_name": step,
         "fingerprints": run.fingerprints(step),
         "tables": [commit.table for commit in written],
-        "logical_plan": None if texts is None else texts.logical,
-        "optimized_plan": None if texts is None else texts.optimized,
-        "physical_plan": None if texts is None else texts.physical,
-        "operator_metrics": to_builtins(run.operators.get(step, ())),
         "status": "failed" if error else "succeeded",
         "error": error,
         "rows": sum(commit.rows for commit in written),
         "bytes": sum(commit.size_bytes for commit in written),
-        "spilled_bytes": cost.spilled_bytes,
-        "jobs": cost.jobs,
-        "tasks": cost.tasks,
-        "skew": cost.skew,
         "duration_ms": None if seconds is None else round(1000 * seconds),
+        **_job_figures(run, step),
     }
+
+
+def _job_figures(run: Run, step: str) -> dict[str, Any]:
+    """Return the figures of a step's Spark jobs, none if they are unknown; no build fails for them."""
+    if not run.is_open:
+        return structs.asdict(NO_JOBS)
+    if is_connect(run.spark):
+        return {}
+    try:
+        return structs.asdict(job_metrics(run.spark, artifact_id(run, step)))
+    # They are internals of Spark, which another version may not have.
+    except Exception as problem:  # noqa: BLE001
+        Log(run_id=run.run_id, step=step).warning(f"the figures of jobs are not recorded: {problem}")
+        return {}
+
+
+def _frame_artifact(run: Run, number: int, frame: FrameRecord) -> dict[str, Any]:
+    plans = frame.plans
+    return {
+        "artifact_id": artifact_id(run, frame.step),
+        "step_name": frame.step,
+        "frame_no": number,
+        "frame_name": frame.name,
+        "plan_hash": frame.plan_hash,
+        "logical_plan": None if plans is None else plans.logical,
+        "optimized_plan": None if plans is None else plans.optimized,
+        "physical_plan": None if plans is None else plans.physical,
+        "operator_metrics": to_builtins(frame.operators),
+        "status": "succeeded",
+        "duration_ms": round(1000 * frame.seconds),
+    }
+
+
+def _costs(run: Run) -> Iterator[dict[str, Any]]:
+    """Return what the run has cost: by part, step, extractor or rule, and table."""
+    for name, seconds in run.seconds.items():
+        step = name.removesuffix(STEP_SUFFIX)
+        if step == name:
+            yield {"scope": "part", "step_name": None, "name": name, "seconds": seconds}
+        else:
+            written = [run.committed[each] for each in run.written(step)]
+            yield _cost_row("step", step, step, seconds, written)
+    for (step, name), microseconds in sorted(run.costs.items()):
+        scope = "extractor" if step == EXTRACT else "rule"
+        tables = RULE_TABLES.get(name, (name,))
+        written = [run.committed[each] for each in tables if each in run.committed]
+        yield _cost_row(scope, step, name, microseconds / MICROSECONDS, written)
+    for name, commit in sorted(run.committed.items()):
+        stage = run.store.table(name).stage
+        # Failures are a table about runs, which extract writes.
+        yield _cost_row("table", stage if stage in STAGES else EXTRACT, name, commit.seconds, [commit])
+
+
+def _cost_row(
+    scope: str, step: str, name: str, seconds: float, written: Sequence[Committed]
+) -> dict[str, Any]:
+    """Return a row of `run_costs`, with rows and bytes if there is a commit that has them."""
+    figures = {"rows": "rows", "bytes": "size_bytes", "files": "files"}
+    sums = {column: sum(getattr(each, figure) for each in written) for column, figure in figures.items()}
+    key = {"scope": scope, "step_name": step, "name": name, "seconds": round(seconds, 6)}
+    return {**key, **(sums if written else {})}

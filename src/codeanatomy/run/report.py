@@ -12,13 +12,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.extract.file_rows import failures_by_extractor
 from codeanatomy.pipeline.context import Run, recorded_counts
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan
+from codeanatomy.relate.own_imports import OwnImports
+from codeanatomy.run.import_warnings import import_warnings
 
 
 class TableReport(Struct, frozen=True):
@@ -40,6 +42,8 @@ class RepositoryReport(Struct, frozen=True):
     errors: dict[str, int] = {}
     # Error message, if the repository could not be built.
     error: str | None = None
+    # What makes its answers incomplete, with the command that would be right.
+    warnings: tuple[str, ...] = ()
 
 
 class BuildReport(Struct, frozen=True):
@@ -110,7 +114,9 @@ def _repository(run: Run, repo_id: str) -> RepositoryReport:
         for step in run.plan.steps
         for each in step.repositories
     )
-    return _repository_report("succeeded" if busy else "unchanged", run.counts[repo_id])
+    report = _repository_report("succeeded" if busy else "unchanged", run.counts[repo_id])
+    imports, listing = run.imports.get(repo_id, OwnImports()), run.listed.listings[repo_id]
+    return structs.replace(report, warnings=import_warnings(imports, listing, repo_id, run.store.root))
 
 
 def _repository_report(

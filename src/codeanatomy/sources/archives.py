@@ -6,7 +6,7 @@ of the unpacked folder (`sources.listing`), with these differences:
     requests-2.0/requests/api.py      requests/api.py, to be read: a tar with PKG-INFO in its one top folder
                                       is an sdist, and its paths are those of the repository it comes from
     requests-2.0/.gitignore           no entry, and not applied: what was shipped is meant to be there
-    requests-2.0.dist-info/RECORD     no entry
+    requests-2.0.dist-info/RECORD     no entry, unlike entry_points.txt
     ../../etc/cron.d/job              (unsafe)/etc/cron.d/job, unsafe_path; never opened
     a.py twice                        one entry, the last: as unzip and tar do
     tool -> /bin/sh                   symlink; in a tar also hard links
@@ -56,9 +56,10 @@ from codeanatomy.sources.listing import (
     encode_location,
     escape_path,
     is_python_script,
-    may_be_python,
+    may_be_source,
     sorted_by_path,
 )
+from codeanatomy.sources.packaging_files import is_packaging_file
 
 # Decompressors of a tar, by its first bytes.
 DECOMPRESSORS: dict[bytes, Callable[[IO[bytes]], Any]] = {
@@ -358,7 +359,7 @@ class _ArchiveTree:
             if path is None or (path == "" and member.kind != "folder"):
                 shown, location = display_unsafe_name(member.name), encode_location(member.name)
                 unsafe.append(Entry(shown, location, None, None, False, "unsafe_path"))
-            elif path and ".dist-info/" not in path:
+            elif path and (".dist-info/" not in path or is_packaging_file(path)):
                 self.add(member, path)
         return [*self.entries.values(), *unsafe]
 
@@ -372,7 +373,7 @@ class _ArchiveTree:
         if member.kind != "file":
             reason = "symlink" if member.kind == "link" else "not_a_file"
             self.entries[path] = replace(entry, skipped_reason=reason)
-        elif may_be_python(path.rpartition("/")[2]):
+        elif may_be_source(path):
             self.entries[path] = replace(
                 entry,
                 size_bytes=member.size,

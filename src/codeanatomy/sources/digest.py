@@ -25,8 +25,6 @@ from codeanatomy.sources.reading import Reading, read_entries
 
 # Whether the file is a stub, its size, and the digest of its bytes or the reason why they were not read.
 FileState: TypeAlias = tuple[bool, int | None, str]
-# Length of a digest; reasons are words.
-DIGEST_CHARS = 64
 # By path.
 FileStates: TypeAlias = Mapping[str, FileState]
 

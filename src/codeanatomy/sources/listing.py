@@ -8,6 +8,7 @@ is visited. The listing of a small repository:
     pkg/api.py              to be read
     pkg/api.pyi             to be read, a stub
     pkg/data.json           no entry: neither named like Python nor without a dot
+    pyproject.toml          to be read: it declares entry points (`sources.packaging_files`)
     pkg/latest -> api.py    symlink
     tool                    to be read, begins with #!/usr/bin/env python3
     LICENSE                 not_python
@@ -49,6 +50,7 @@ from msgspec.structs import replace
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.sources.ignore_rules import Rules
+from codeanatomy.sources.packaging_files import is_packaging_file
 
 # Why a path is not read. Some of these come from `sources.reading`.
 SkippedReason: TypeAlias = Literal[
@@ -121,6 +123,8 @@ class Listing(Struct, frozen=True):
     entries: tuple[Entry, ...]
     # URI of a source in an object store, of which `root` is a copy on this machine; else empty.
     uri: str = ""
+    # Import name of the package that the root is (`sources.root_package`); empty if it is none.
+    package: str = ""
 
 
 def list_folder(root: Path, options: ExtractOptions) -> Listing:
@@ -173,9 +177,10 @@ def decode_location(location: str) -> str:
     return location if coded == location else os.fsdecode(unquote_to_bytes(coded))
 
 
-def may_be_python(name: str) -> bool:
-    """Return whether a file name has a suffix of Python, or no dot (then its first line decides)."""
-    return "." not in name or name.lower().endswith(SUFFIXES)
+def may_be_source(path: str) -> bool:
+    """Return whether a file is named like Python or packaging, or without a dot: its first line decides."""
+    name = path.rpartition("/")[2]
+    return "." not in name or name.lower().endswith(SUFFIXES) or is_packaging_file(path)
 
 
 SHEBANG = re.compile(
@@ -405,7 +410,7 @@ class _FolderWalk:
                 subfolders += self.check_folder(folder, path)
             elif not item.is_file(follow_symlinks=False):
                 self.add(path, "not_a_file")
-            elif may_be_python(item.name):
+            elif may_be_source(path):
                 self.check_file(folder, path, item, opened)
         return subfolders
 

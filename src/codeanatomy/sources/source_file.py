@@ -2,8 +2,9 @@ r"""Decode one source file and index its lines.
 
 All extractors share the result, so they agree on the text, on lines and on the unit of positions. Bytes are
 decoded as CPython does (BOM, then the PEP 263 cookie, else UTF-8). The canonical text has no BOM and its
-newlines are untouched; every span counts bytes of its UTF-8 form. Lines end at `\n`, `\r\n` or a lone `\r`,
-and nowhere else: a form feed or U+2028 is part of its line.
+newlines are untouched; that of a packaging file is Python (`sources.packaging_files`). Every span counts
+bytes of its UTF-8 form. Lines end at `\n`, `\r\n` or a lone `\r`, and nowhere else: a form feed or U+2028 is
+part of its line.
 
 >>> source = decode("a.py", "# coding: latin-1\nname = 'é'\r\n".encode("latin-1"))
 >>> source.encoding, source.newline, source.line_starts
@@ -27,6 +28,8 @@ from functools import cached_property
 from tokenize import detect_encoding
 
 from msgspec import Struct
+
+from codeanatomy.sources.packaging_files import as_python, is_packaging_file
 
 NEWLINE = re.compile(rb"\r\n|\r|\n")
 NOT_ASCII = re.compile(rb"[^\0-\x7f]")
@@ -103,6 +106,7 @@ def decode(path: str, raw: bytes) -> Source | Unreadable:
             # The codec unicode_escape warns of invalid escapes.
             warnings.simplefilter("ignore")
             text = raw[3 * has_bom :].decode(encoding)
+        text = as_python(path, text) if is_packaging_file(path) else text
         return Source(path, raw, text, encoding, has_bom)
     # Codecs raise all kinds of exceptions, even AssertionError.
     except Exception as problem:  # noqa: BLE001

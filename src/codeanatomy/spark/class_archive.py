@@ -107,7 +107,7 @@ def _train(fresh: Path, java: Java, cache: Path) -> None:
     """Run the workload in a process with its own session, which dumps the archive at exit."""
     options = " ".join((f'"-XX:ArchiveClassesAtExit={fresh}"', *_silent_log_options(java)))
     subprocess.run(
-        [sys.executable, "-m", "codeanatomy.delta.archive_workload", options, str(fresh.parent)],
+        [sys.executable, "-P", "-m", "codeanatomy.delta.archive_workload", options, str(fresh.parent)],
         check=True,
         env={**os.environ, CACHE_VARIABLE: str(cache)},
         stdin=subprocess.DEVNULL,

@@ -15,6 +15,7 @@ Packed are only the packages that codeanatomy requires, with the type checker if
 the environment. The executors must have the same kind of processor and a C library that is not older; they
 need no Python of their own. Libraries of the system other than the C library are packed, too.
 
+`pack_code` packs codeanatomy alone, for the workers of Spark Connect, to which a client can send files.
 `code_digest` identifies the code of codeanatomy, so that a session can compare executors with the driver.
 
 Tests: `tests/unit/spark/test_environment.py`, `tests/system/test_cluster.py`.
@@ -23,17 +24,24 @@ Tests: `tests/unit/spark/test_environment.py`, `tests/system/test_cluster.py`.
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import MAGIC_NUMBER, source_hash
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from types import CodeType
 
 from msgspec import Struct
 
@@ -76,6 +84,10 @@ export PYTHONNOUSERSITE=1
 exec "$here/bin/{version}" "$@"
 """
 READ_ONLY, EXECUTABLE = 0o644, 0o755
+# Flags of compiled code that is identified by the hash of its source, which is not checked.
+UNCHECKED = (1).to_bytes(4, "little")
+# Equal code makes an equal zip.
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class Packed(Struct, frozen=True):
@@ -200,13 +212,49 @@ def shared_libraries(binaries: list[Path]) -> list[Path]:
     return [libraries[name] for name in sorted(libraries)]
 
 
+def pack_code(path: Path) -> None:
+    """Write codeanatomy as a zip from which another Python of this version imports it.
+
+    Modules are there compiled, too: a worker that compiled them would start seconds later. What they read is
+    read as a resource of their package. Packages that codeanatomy requires are not in it.
+    """
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, file in _resources(files(NAME), NAME):
+            content = file.read_bytes()
+            parts = {name: content}
+            if name.endswith(".py"):
+                # As a file of compiled code begins whose source is not looked at: number, flags, hash.
+                lead = MAGIC_NUMBER + UNCHECKED + source_hash(content)
+                parts[f"{name}c"] = lead + marshal.dumps(_compiled(name, file, content))
+            for each, data in parts.items():
+                archive.writestr(zipfile.ZipInfo(each, ZIP_TIME), data, zipfile.ZIP_DEFLATED, COMPRESSION)
+
+
+def _compiled(name: str, file: Traversable, content: bytes) -> CodeType:
+    """Return the code of a module; of one that was imported from a folder it is in a cache beside it."""
+    code = SourceFileLoader(name, str(file)).get_code(name) if isinstance(file, Path) else None
+    return code or compile(content, name, "exec", dont_inherit=True)
+
+
 @cache
 def code_digest() -> str:
-    """Return a hash of the modules of codeanatomy, the same wherever the same code is installed."""
-    own, digest = Path(codeanatomy.__file__).parent, hashlib.sha256()
-    for file in sorted(own.rglob("*.py")):
-        digest.update(file.relative_to(own).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    """Return a hash of the modules of codeanatomy, the same wherever the same code is installed or zipped."""
+    digest = hashlib.sha256()
+    for name, file in _resources(files(NAME), NAME):
+        if name.endswith(".py"):
+            digest.update(name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _resources(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    """Yield the files of a package, in a folder or in a zip, with their paths; no compiled modules."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        path = f"{name}/{each.name}"
+        if each.is_dir():
+            if each.name != "__pycache__":
+                yield from _resources(each, path)
+        elif not path.endswith(".pyc"):
+            yield path, each
 
 
 def _walk(folder: Path) -> Iterator[Path]:

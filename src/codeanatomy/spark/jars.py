@@ -73,6 +73,11 @@ class Jar(Struct, frozen=True):
         """The file name."""
         return f"{self.artifact}-{self.version}.jar"
 
+    @property
+    def coordinate(self) -> str:
+        """What `spark.jars.packages` names it by."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
 
 class VerifiedJar(Struct, frozen=True):
     """Size and modification time of a jar when its hash was verified."""
@@ -395,10 +400,9 @@ def _ivy_module(jars: Iterable[Jar]) -> str:
 
 
 def _not_fetched(folder: Path, jar: Jar, actual: str | None, output: str) -> EnvironmentProblem:
-    coordinate = f"{jar.group}:{jar.artifact}:{jar.version}"
     if actual is not None:
         return EnvironmentProblem(
-            f"{coordinate} has SHA-256 {actual} instead of {jar.sha256} and was discarded",
+            f"{jar.coordinate} has SHA-256 {actual} instead of {jar.sha256} and was discarded",
             f"a proxy or mirror changed it: configure another one in {SETTINGS_VARIABLE}, "
             f"or copy the correct {jar.name} into {folder}",
         )
@@ -406,7 +410,7 @@ def _not_fetched(folder: Path, jar: Jar, actual: str | None, output: str) -> Env
     cause = re.search(r"(?:access error.*|^)\((?:[\w.]+: )?([^()]+)\)\s*$", output, re.MULTILINE)
     because = f" ({cause[1]})" if cause else ""
     return EnvironmentProblem(
-        f"{coordinate} could not be fetched{because}",
+        f"{jar.coordinate} could not be fetched{because}",
         "check the network; behind a proxy set "
         "JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT'; "
         f"for a mirror set {SETTINGS_VARIABLE} to an Ivy settings file; or copy {jar.name} into {folder}",

@@ -37,7 +37,8 @@ VECTOR_MODULE = "jdk.incubator.vector"
 HOW_TO_INSTALL = (
     "install Java 17 or 21 (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
     "macOS: brew install openjdk@17; elsewhere: sdk install java 17.0.15-tem), "
-    "set JAVA_HOME if it is not the first on PATH, and check with: codeanatomy doctor"
+    "set JAVA_HOME if it is not the first on PATH, and check with: codeanatomy doctor; "
+    "codeanatomy build --engine local needs no Java"
 )
 # Timeout of `java -version`.
 VERSION_SECONDS = 30

@@ -1,13 +1,11 @@
 """Collect the metrics of Spark jobs: tasks, spill, skew, and the metrics of each operator.
 
-    with tag_jobs(spark, "run-7/relate"):
-        frame.count()
+    spark.addTag("run-7/relate")
+    frame.persist().count()
     operator_metrics(frame)[0]            # OperatorMetric(0, "MapInArrow", "output_rows", 18)
     job_metrics(spark, "run-7/relate")    # JobMetrics(jobs=9, tasks=30, spilled_bytes=0, skew=1.2)
 
-Jobs are identified by a tag that they inherit from the thread that starts them; it is also their description
-and their pool, in which independent steps share the cores. A thread that a step starts must inherit it:
-`pyspark.util.inheritable_thread_target(spark)`.
+Jobs are identified by a tag of the thread that starts them (`spark.task_counter`).
 
 Jobs and stages are read from Spark's status store, which exists without the UI too. It keeps the metrics of
 operators as formatted text only, such as `12.3 MiB (1.0 MiB, ...)`; the exact values are in the operators, so
@@ -21,19 +19,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import suppress
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from codeanatomy.spark.plans import operators
-from codeanatomy.spark.versions import require_internals
+from codeanatomy.spark.plans import PlanTexts, operators, plan_texts
 
-# Local properties of a thread: description of its jobs, and scheduler pool.
-DESCRIPTION = "spark.job.description"
-POOL = "spark.scheduler.pool"
 # Timeout for pending events to reach the status store.
 WAIT_MS = 2000
 
@@ -65,24 +59,6 @@ class JobMetrics(Struct, frozen=True):
     skew: float | None
 
 
-@contextmanager
-def tag_jobs(spark: SparkSession, tag: str) -> Iterator[None]:
-    """Tag the jobs that this thread starts in a `with` block, for `job_metrics`, which uses internals."""
-    require_internals(spark)
-    context = spark.sparkContext
-    before = {name: context.getLocalProperty(name) for name in (DESCRIPTION, POOL)}
-    for name in before:
-        context.setLocalProperty(name, tag)
-    context.addJobTag(tag)
-    try:
-        yield
-    finally:
-        context.removeJobTag(tag)
-        for name, value in before.items():
-            # None removes a property, which the annotation of PySpark does not allow.
-            context.setLocalProperty(name, value)  # type: ignore[arg-type]
-
-
 def job_metrics(spark: SparkSession, tag: str) -> JobMetrics:
     """Return the metrics of the jobs with a tag."""
     context = spark.sparkContext._jsc.sc()
@@ -90,7 +66,10 @@ def job_metrics(spark: SparkSession, tag: str) -> JobMetrics:
     with suppress(Py4JJavaError):
         context.listenerBus().waitUntilEmpty(WAIT_MS)
     store = context.statusStore()
-    jobs = [store.job(number) for number in context.statusTracker().getJobIdsForTag(tag)]
+    listed = store.jobsList(None)
+    known = (listed.apply(number) for number in range(listed.size()))
+    # Spark stores a tag of a session with a prefix of its own.
+    jobs = [job for job in known if f"-{tag}," in f"{job.jobTags().mkString(',')},"]
     numbers = {int(each) for job in jobs for each in re.findall(r"\d+", job.stageIds().toString())}
     stages = [_stage(store, number) for number in sorted(numbers)]
     ran = [stage for stage in stages if stage is not None and stage.numCompleteTasks()]
@@ -100,6 +79,17 @@ def job_metrics(spark: SparkSession, tag: str) -> JobMetrics:
         spilled_bytes=sum(stage.diskBytesSpilled() for stage in ran),
         skew=_skew(spark, store, ran),
     )
+
+
+# Plans of a frame, and the figures of its operators.
+Described: TypeAlias = tuple[PlanTexts | None, tuple[OperatorMetric, ...]]
+
+
+def describe_frame(frame: DataFrame) -> Described:
+    """Return the plans of a computed frame, and the figures of its operators; none of a remote frame."""
+    if not hasattr(frame, "_jdf"):
+        return None, ()
+    return plan_texts(frame), operator_metrics(frame)
 
 
 def operator_metrics(frame: DataFrame) -> tuple[OperatorMetric, ...]:

@@ -30,11 +30,7 @@ from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from codeanatomy.spark.session import activate_session, clone_session
-
-# Fields of a struct and columns of a list that are written: all.
-ALL_FIELDS = 1_000_000
-# The session limits how many of their arguments expressions write.
-IN_FULL = {"spark.sql.debug.maxToStringFields": str(ALL_FIELDS)}
+from codeanatomy.spark.settings import ALL_FIELDS, IN_FULL
 
 # Characters fetched from the JVM per call.
 PIECE = 4000
@@ -100,7 +96,10 @@ def plan_texts(frame: DataFrame) -> PlanTexts:
     """Return the analysed, the optimized and the physical plan of a frame."""
     jvm, execution = frame.sparkSession._jvm, frame._jdf.queryExecution()
     optimized = optimized_plan(frame)
-    with activate_session(clone_session(frame.sparkSession, IN_FULL)):
+    session = frame.sparkSession
+    if any(session.conf.get(key, None) != value for key, value in IN_FULL.items()):
+        session = clone_session(session, IN_FULL)
+    with activate_session(session):
         return PlanTexts(
             logical=normalise_plan(_plan_text(jvm, execution.analyzed())),
             optimized=normalise_plan("\n".join(_optimized_lines(jvm, optimized, 0, set()))),

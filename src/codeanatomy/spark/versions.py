@@ -23,7 +23,7 @@ from msgspec import Struct
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.errors import EnvironmentProblem, UsageError
 
 # Setting of a session whose owner accepts the risk.
 ALLOW_UNTESTED = "spark.codeanatomy.allowUntestedVersions"
@@ -49,6 +49,23 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith(CONNECT_MODULE)
 
 
+def require_session(spark: SparkSession) -> None:
+    """Raise UsageError if a caller's session is something else; EnvironmentProblem if it was stopped."""
+    if is_connect(spark):
+        stopped = bool(getattr(spark, "is_stopped", False))
+    elif isinstance(spark, SparkSession):
+        stopped = spark.sparkContext._jsc is None
+    else:
+        raise UsageError(
+            f"spark is a {type(spark).__name__}, not a Spark session",
+            "pass SparkSession.builder...getOrCreate(), or leave it out: the build starts its own",
+        )
+    if stopped:
+        raise EnvironmentProblem(
+            "the given Spark session was stopped", "start another one: SparkSession.builder...getOrCreate()"
+        )
+
+
 def has_internals(spark: SparkSession) -> bool:
     """Return whether internals of Spark and Delta can be used in a session: classic, of tested versions."""
     return _is_classic(spark) and (session_versions(spark) in TESTED or _is_allowed(spark))
@@ -62,7 +79,8 @@ def require_internals(spark: SparkSession) -> None:
         raise EnvironmentProblem(
             "this needs a classic Spark session, and the given one is of Spark Connect",
             "pass a session of SparkSession.builder.master(...), or none and one is started; "
-            "with Spark Connect a lake can be read: Lake.open(uri, spark=session)",
+            "with Spark Connect a lake can be built and read: codeanatomy.build(sources, uri, spark=session) "
+            "and Lake.open(uri, spark=session)",
         )
     newest = TESTED[-1]
     raise EnvironmentProblem(

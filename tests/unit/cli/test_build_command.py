@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from support.commands import RunCommand, command_runner
+from support.commands import run_process as run
 
 BROKEN = "def broken(:\n"
 
 
+ON_SPARK = ("build", "pkg", "--lake", "l", "--engine", "spark")
 # A feature that only Spark writes.
 TRACKED = ("--set", "tables.cpg_nodes.write.enable_features=row_tracking")
-
-
-def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "codeanatomy", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +42,22 @@ def report(work: Path) -> dict[str, object]:
     flags = ("--lake", "lake", "--repos-file", "repos.txt", "--format", "json", "--until", "extract")
     done = run("--set", "runtime.cores=2", "build", "pkg", *flags, cwd=work)
     assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith("engine    local processes\n")
     assert "extract   " in done.stderr
     assert "files" in done.stderr
     report: dict[str, object] = json.loads(done.stdout)
     return report
+
+
+def test_a_build_prints_its_result_and_not_its_tables(work: Path) -> None:
+    done = run("build", "one=pkg", "--lake", "printed", "--types", "off", cwd=work)
+    assert done.returncode == 0, done.stderr
+    header, repository, empty, wrote = done.stdout.splitlines()
+    assert header.split() == ["repository", "status", "files", "failures", "error"]
+    assert repository.split()[:3] == ["one", "succeeded", "2"]
+    assert empty == ""
+    assert re.fullmatch(r"wrote [\d,]+ rows of \d+ tables \(graph: [\d,]+ nodes, [\d,]+ edges\)", wrote)
+    assert re.search(r"^run \S+ in [\d.]+ s$", done.stderr, re.MULTILINE)
 
 
 def test_the_report_is_one_object(report: dict[str, object]) -> None:
@@ -97,11 +106,19 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
         (("build", "pkg", "pkg2", "--lake", "l", "--scip", "i.scip"), "does not name its repository"),
         (("build", "pkg"), "--lake"),
         (("build", "pkg", "--lake", "l/a[b]"), "use a folder with another name"),
-        ((*TRACKED, "build", "pkg", "--lake", "l", "--engine", "local"), "use --engine spark (or auto)"),
+        ((*TRACKED, "build", "pkg", "--lake", "l"), "remove tables.cpg_nodes.write.enable_features"),
+        ((*TRACKED, "plan", "pkg", "--lake", "l"), "features that only Spark's writer has"),
+        (("build", "pkg", "--lake", "l", "--master", "local[2]"), "set by the environment"),
+        ((*ON_SPARK, "--master", "local[0]"), "is no master of Spark"),
+        ((*ON_SPARK, "--master", "cluster"), "write local[*], local["),
+        ((*ON_SPARK, "--master", "sc://h"), "build from Python: "),
         (
-            (*TRACKED, "plan", "pkg", "--lake", "l", "--engine", "local"),
-            "features that only Spark writes",
+            ("build", "pkg", "--lake", "l", "--engine", "local", "--master", "local[2]"),
+            "leave out --master, or add --engine spark",
         ),
+        (("--set", "runtime.master=yarn", "plan", "pkg", "--lake", "l"), "--master is for builds on Spark"),
+        (("build", "pkg", "--lake", "l", "--engine", "auto"), "'auto' is not one of 'spark', 'local'"),
+        (("build", "pkg", "--lake", "l", "--readers", "old"), "'old' is not one of"),
         (("--set", "extract.partitions=0", "build", "pkg", "--lake", "l"), "extract.partitions"),
         (("--set", "extract.max_file_size=huge", "build", "pkg", "--lake", "l"), "is not a size"),
     ],
@@ -126,3 +143,62 @@ def test_a_single_repository_that_is_missing(work: Path) -> None:
     assert done.returncode == 2
     assert "missing" in done.stderr
     assert not (work / "l").exists()
+
+
+def test_the_engine_is_spark_unless_local_is_chosen(
+    ask: RunCommand, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan shows it, and needs no session; neither has anything been written."""
+    monkeypatch.delenv("CODEANATOMY_RUNTIME__ENGINE")
+    command = ("plan", "pkg", "--lake", "new")
+    facts = {
+        "engine": "spark",
+        "master": "local[*]",
+        "session_kind": "own",
+        "spark_version": version("pyspark"),
+        "delta_version": version("delta-spark"),
+    }
+    code, out, _ = ask(*command, "--format", "json")
+    assert (code, json.loads(out)["engine_facts"]) == (0, facts)
+    for options, text in [
+        ((), f"spark on local[*], Spark {facts['spark_version']}, Delta {facts['delta_version']}"),
+        (("--master", "local[2]"), "spark on local[2], Spark "),
+        (("--engine", "local"), "local processes"),
+    ]:
+        code, out, _ = ask(*command, *options)
+        assert (code, out.splitlines()[0].startswith(f"engine {text}")) == (0, True), out
+    monkeypatch.setenv("CODEANATOMY_RUNTIME__ENGINE", "local")
+    assert ask(*command)[1].startswith("engine local processes\n")
+    assert ask(*command, "--engine", "spark", "--master", "local[2]")[1].startswith(
+        "engine spark on local[2]"
+    )
+    assert not (work / "new").exists()
+
+
+def test_the_engine_of_a_run_is_shown(ask: RunCommand, report: dict[str, object]) -> None:
+    run_id, lake = str(report["run_id"]), ("--lake", "lake")
+    shown = ask("runs", "show", run_id, *lake, "--format", "table")[1]
+    assert "engine        local processes" in shown
+    facts = {"engine": "local", **dict.fromkeys(("master", "session_kind", "spark_version", "delta_version"))}
+    assert (
+        json.loads(ask("runs", "show", run_id, *lake, "--format", "json")[1])["line"]["engine_facts"] == facts
+    )
+    assert "engine of its newest build: local processes" in ask("status", *lake)[2]
+    assert json.loads(ask("status", *lake, "--format", "json")[1])["engine_facts"] == facts
+
+
+def test_a_lake_is_born_for_the_readers_of_the_option(ask: RunCommand, work: Path) -> None:
+    for options, readers in [((), "all"), (("--readers", "modern"), "Spark with Delta, codeanatomy without")]:
+        lake = ("--lake", f"lake-{len(options)}")
+        code, _, err = ask("build", "pkg", *lake, "--until", "extract", "--types", "off", *options)
+        assert code == 0, err
+        assert f"readers of its tables: {readers}" in ask("status", *lake)[2]
+    # An existing lake keeps what it has, and names the command that changes it.
+    (work / "pkg" / "more.py").write_text("y = 1\n")
+    build = ("build", "pkg", *lake, "--until", "extract", "--types", "off")
+    code, _, err = ask(*build, "--readers", "all")
+    assert code != 0
+    assert "maintain --readers all" in err
+    assert ask(*build)[0] == 0
+    assert "readers of its tables: Spark with Delta, codeanatomy without" in ask("status", *lake)[2]
+    (work / "pkg" / "more.py").unlink()

@@ -60,10 +60,10 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     return call
 
 
-def process(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
+def process(*args: str, module: str = "codeanatomy", **env: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "codeanatomy", *args],
+        [sys.executable, "-m", module, *args],
         env=_env(env),
         capture_output=True,
         text=True,
@@ -215,14 +215,16 @@ def test_secrets_are_in_no_output(run: Run, tmp_path: Path, form: str, args: tup
 
 
 def test_flags_of_a_build_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = building._settings((), None, None, None)
+    plain = building._settings(())
     assert (plain.observe.trace, plain.observe.log_level) == ("off", "off")
-    settings = building._settings((), "local[2]", "console", "json")
-    assert (settings.runtime.master, settings.observe.trace) == ("local[2]", "console")
+    assert (plain.runtime.engine, plain.delta.readers) == ("spark", None)
+    settings = building._settings((), "spark", "local[2]", "modern", "console", "json")
+    assert (settings.runtime.engine, settings.runtime.master) == ("spark", "local[2]")
+    assert (settings.delta.readers, settings.observe.trace) == ("modern", "console")
     # --log-format turns the log on, unless another level was set.
     assert (settings.observe.log_format, settings.observe.log_level) == ("json", "info")
     monkeypatch.setenv("CODEANATOMY_OBSERVE__LOG_LEVEL", "error")
-    assert building._settings((), None, None, "json").observe.log_level == "error"
+    assert building._settings((), log_format="json").observe.log_level == "error"
 
 
 @pytest.mark.parametrize(
@@ -260,6 +262,8 @@ def test_no_value_commands_the_terminal(run: Run, value: str) -> None:
         (("--set=nonsense", "tables"), "write --set KEY=VALUE"),
         (("--set=tables.cpg_nodes.write.zorder_by=nope", "config", "show"), "known: "),
         (("frob",), "No such command 'frob'"),
+        (("caller", "x"), "No such command 'caller'. Did you mean callers or"),
+        (("unusd",), "Did you mean unused"),
         (("tables", "--format", "xml"), "'xml' is not one of"),
         (("table",), "Missing argument 'NAME'"),
         ((), "Usage: codeanatomy"),
@@ -469,9 +473,10 @@ def test_answers_without_spark_and_at_once() -> None:
     assert time.perf_counter() - start < 5
 
 
-def test_a_process_has_the_same_answers(run: Run) -> None:
+@pytest.mark.parametrize("module", ["codeanatomy", "codeanatomy.cli.main"])
+def test_a_process_has_the_same_answers(run: Run, module: str) -> None:
     for args in (("tables",), ("table", "cpg_nodes", "--format=json"), ("table", "cpg_node")):
-        one, other = process(*args), run(*args)
+        one, other = process(*args, module=module), run(*args)
         assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
 
 

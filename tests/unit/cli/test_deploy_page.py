@@ -11,15 +11,19 @@ import pytest
 
 from codeanatomy.cli.main import Commands, cli
 from codeanatomy.config import load_settings
+from codeanatomy.spark.jars import JARS
+from codeanatomy.spark.settings import DELTA_CATALOG, DELTA_EXTENSION
 from support.folders import ROOT
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
-COMMANDS = [
+LINES = [
     line
     for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
-    if line.startswith("codeanatomy ")
 ]
+COMMANDS = [line for line in LINES if line.startswith("codeanatomy ")]
+SUBMITTED = [line for line in LINES if "spark-submit " in line]
+DELTA = {"spark.sql.extensions": DELTA_EXTENSION, "spark.sql.catalog.spark_catalog": DELTA_CATALOG}
 
 
 def test_the_page_has_commands() -> None:
@@ -43,12 +47,28 @@ def test_a_command_of_the_page_exists(line: str) -> None:
 
 
 def test_imports_of_the_page_exist() -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    imports = [line for line in block.splitlines() if line.startswith("from ")]
-    assert imports
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    imports = [line for block in blocks for line in block.splitlines() if line.startswith("from ")]
+    assert {"from codeanatomy import build", "from codeanatomy import Lake"} <= {*imports}
     for line in imports:
         _, module, _, name = line.split()
         assert hasattr(import_module(module), name), line
+
+
+@pytest.mark.parametrize("line", SUBMITTED)
+def test_a_job_of_the_page_has_the_settings_of_delta_and_a_script_that_exists(line: str) -> None:
+    parts = shlex.split(line.partition("spark-submit ")[2])
+    named = [parts[number + 1].partition("=") for number, part in enumerate(parts) if part == "--conf"]
+    settings = {name: value for name, _, value in named}
+    assert settings.items() >= DELTA.items()
+    assert JARS[0].coordinate in parts
+    scripts = [part for part in parts if part.endswith(".py")]
+    assert scripts or "spark-internal" in parts
+    assert all((ROOT / script).is_file() for script in scripts)
+
+
+def test_the_page_has_a_job_and_a_server() -> None:
+    assert len(SUBMITTED) == 2
 
 
 def test_settings_of_the_page_exist() -> None:

@@ -13,7 +13,19 @@ from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.extract.tools import pyrefly
 from codeanatomy.spark.jars import JARS, Jar
 
-NAMES = ["java", "packages", "cache", "jars", "archive", "worker", "memory", "disk", "scip", "types"]
+NAMES = [
+    "python",
+    "java",
+    "packages",
+    "cache",
+    "jars",
+    "archive",
+    "worker",
+    "memory",
+    "disk",
+    "scip",
+    "types",
+]
 
 
 def result_of(name: str, driver_memory: str = "1m") -> Check:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -26,6 +28,16 @@ from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.errors import EnvironmentProblem, StorageFailure, UsageError
 
 NODES = catalog.table("cpg_nodes")
+
+
+def test_no_progress_is_printed_in_an_interactive_process(tmp_path: Path) -> None:
+    """For DuckDB, `python -c` is one, as a REPL and a notebook are."""
+    script = f"""
+from codeanatomy.delta.read.duck import connect
+print(connect({str(tmp_path)!r}).execute("SELECT current_setting('enable_progress_bar')").fetchall())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[(False,)]\n"
 
 
 def written(root: Path, path: str, **columns: list[object]) -> LoggedFile:

@@ -79,6 +79,15 @@ def test_of_many_that_create_a_file_one_wins(folder: Folder) -> None:
         assert won == [folder.read(f"{LOG}/{turn}.json")]
 
 
+@pytest.mark.parametrize("content", [b"", b"PAR1 rows", b"rows PAR1", bytes(40)])
+def test_a_data_file_that_is_cut_off_is_damaged(tmp_path: Path, content: bytes) -> None:
+    folder = LocalFolder(str(tmp_path))
+    (tmp_path / "whole.parquet").write_bytes(b"PAR1 rows PAR1")
+    (tmp_path / "cut.parquet").write_bytes(content)
+    assert folder.damaged(["whole.parquet", "cut.parquet"]) == ["cut.parquet"]
+    assert folder.missing(["whole.parquet", "cut.parquet"]) == []
+
+
 def test_new_files_are_published_and_deleted(folder: Folder) -> None:
     path = "node_kind=CLASS/part-1.parquet"
     new = Path(folder.new_files, path)

@@ -30,7 +30,7 @@ from codeanatomy.delta.write import restore
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, RemotePathRefused, StorageMismatch
 from codeanatomy.spark import jars
-from codeanatomy.spark.session import session_settings
+from codeanatomy.spark.settings import session_settings
 
 SECRET = "w0rd-that-nobody-may-see"
 S3 = {
@@ -160,7 +160,7 @@ def test_every_read_and_write_of_a_remote_lake_gets_the_options(monkeypatch: pyt
         raise OSError(f"not today: {policy_for(uri).options_for(uri) == wanted}")
 
     monkeypatch.setattr(remote_folder, "object_store", refusing)
-    root, table = "s3a://bucket/lake", catalog.table("view_cache")
+    root, table = "s3a://bucket/lake", catalog.table("plan_artifacts")
     register_policy(root, StorePolicy(S3))
     wanted = store_options(f"{root}/x")
     calls: list[Any] = [

@@ -203,7 +203,8 @@ def compiled_qualnames(source: Source) -> set[str]:
     """Of all code objects but comprehensions, without `<locals>`."""
     try:
         stack = [compile(source.raw, "a.py", "exec", dont_inherit=True)]
-    except (SyntaxError, RecursionError):
+    # From 3.13 on a docstring with a lone surrogate is an encoding error.
+    except (SyntaxError, RecursionError, UnicodeEncodeError):
         return set()
     found = set()
     while stack:

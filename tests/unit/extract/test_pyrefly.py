@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,12 +159,12 @@ class Impostor:
         self.command = folder / "impostor"
         self.source = write_sources(folder / "source", {"a.py": "x = 1\n"})
 
-    def checked(self, script: str, seconds: float = 20) -> CheckResult:
+    def checked(self, script: str, seconds: float = 20, files: Sequence[str] = ("a.py",)) -> CheckResult:
         self.command.write_text(f"#!{sys.executable}\nimport sys, time\nfrom pathlib import Path\n{script}\n")
         self.command.chmod(0o755)
         work = self.folder / "work"
         work.mkdir()
-        return check_with_pyrefly(self.command, self.source, ["a.py"], work, seconds)
+        return check_with_pyrefly(self.command, self.source, files, work, seconds)
 
 
 @pytest.fixture
@@ -183,6 +184,38 @@ def test_a_crash_is_a_problem(impostor: Impostor, script: str, error: str, said:
     (problem,) = impostor.checked(script).problems
     assert problem.error_type == error
     assert said in problem.message
+
+
+# Crashes on a file with the word "deep", and writes how often it has checked.
+CRASHING = """
+if "check" in sys.argv:
+    with open(Path(__file__).parent / "runs", "a") as runs:
+        runs.write("x")
+    if any("deep" in path.read_text() for path in Path("tree").rglob("*.py")):
+        import os; os.abort()
+    report = Path(sys.argv[sys.argv.index("--report-pysa") + 1])
+    report.mkdir()
+    (report / "pyrefly.pysa.json").write_text('{"format_version": 1, "modules": {}}')
+"""
+
+
+def test_files_that_it_crashes_on_are_left_out(impostor: Impostor) -> None:
+    texts = {f"m{number:02}.py": "x = 1\n" for number in range(16)}
+    write_sources(impostor.source, texts | {"m03.py": "deep\n", "m11.py": "deep\n"})
+    checked = impostor.checked(CRASHING, files=list(texts))
+    assert checked.problems == ()
+    assert sorted(checked.left_out) == ["m03.py", "m11.py"]
+    # Three of all files, and for each of the two as often as the files can be halved.
+    assert len((impostor.folder / "runs").read_text()) == 3 + 2 * 4
+
+
+@pytest.mark.system
+def test_a_file_that_is_nested_too_deeply_costs_no_evidence_of_others(tmp_path: Path) -> None:
+    deep = "x = " + "-" * 200_000 + "1\n"
+    found = checked_rows(write_sources(tmp_path / "source", {"good.py": "open('x')\n", "deep.py": deep}))
+    assert found["good.py"]["call_targets"]["target_name"] == ["builtins.open"]
+    assert found["deep.py"]["errors"]["error_type"] == ["checker_failed"]
+    assert "call_targets" not in found["deep.py"]
 
 
 def test_another_format_is_a_problem(impostor: Impostor) -> None:

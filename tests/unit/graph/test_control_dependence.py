@@ -7,7 +7,7 @@ only re-raises an exception is left out.
 
 from __future__ import annotations
 
-from time import process_time
+import sys
 from typing import NamedTuple, TypeAlias
 
 import pytest
@@ -21,6 +21,7 @@ from oracles.flow_oracle import Step, Unit, rows_of, units_of
 from support.flow_cases import ARROWS, parts, passes_on
 from support.flow_cases import CASES as FLOW_CASES
 from support.marks import examples
+from support.processor_time import seconds_of
 
 Edge: TypeAlias = tuple[int, int, str]
 PLENTY = 10**6
@@ -303,6 +304,13 @@ async def f(a):
         "2 body 2, 2 raise 2, 2 raise 4",
     ),
 }
+# From 3.12 on the compiler copies a return to the end of each branch that leads to it.
+RETURN_IS_COPIED = {
+    "if, elif, else": "2 yes 8, 4 yes 8, 4 no 8",
+    "for with else": "2 done 2, 2 done 8, 3 yes 8",
+    "try, except everything": "3 raise 6",
+    "a raise that is caught": "3 yes 7, 3 no 7, 3 raise 7",
+}
 
 
 class Graph(NamedTuple):
@@ -343,7 +351,8 @@ def picture_of(code: str) -> set[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_construct_is_as_drawn(name: str) -> None:
-    assert picture_of(CASES[name].code) == parts(CASES[name].picture)
+    copies = RETURN_IS_COPIED.get(name, "") if sys.version_info >= (3, 12) else ""
+    assert picture_of(CASES[name].code) == parts(CASES[name].picture) | parts(copies)
 
 
 # By definition
@@ -471,15 +480,13 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_large_units_take_no_time(name: str) -> None:
     edges, rows = LARGE[name]
-    started = process_time()
-    found = Graph(MANY + 1, edges).dependences()
-    assert process_time() - started < 2
-    assert (len(found.rows), found.is_cut) == (rows, False)
+    made: list[Dependences] = []
+    assert seconds_of(lambda: made.append(Graph(MANY + 1, edges).dependences())) < 5
+    assert (len(made[0].rows), made[0].is_cut) == (rows, False)
 
 
 def test_too_many_rows_take_no_time() -> None:
     graph = long_or(MANY // 2, MANY // 2)
-    started = process_time()
-    found = graph.dependences(limit=50_000)
-    assert process_time() - started < 2
-    assert (len(found.rows), found.is_cut) == (50_000, True)
+    made: list[Dependences] = []
+    assert seconds_of(lambda: made.append(graph.dependences(limit=50_000))) < 5
+    assert (len(made[0].rows), made[0].is_cut) == (50_000, True)

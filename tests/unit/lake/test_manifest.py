@@ -77,6 +77,11 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
             error_counts={"ast_files_v1": 0},
             step_ms={"extract": 1200},
             trace_id="t",
+            engine="spark",
+            master="local[2]",
+            session_kind="own",
+            spark_version="4.2.0",
+            delta_version="4.4.0",
         ),
         run(repo_id="two", status="failed", error="no such folder", mode="incremental"),
     ]

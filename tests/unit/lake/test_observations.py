@@ -30,7 +30,7 @@ from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
 from support.commands import command_runner
 from support.folders import write_sources
-from support.light_builds import clean_lake, refreshed
+from support.light_builds import MODERN, clean_lake, refreshed
 from support.observation_checks import (
     FIRST,
     check_mutations,
@@ -58,7 +58,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A lake that was built and refreshed."""
     folder = tmp_path_factory.mktemp("observed")
     lake, source = folder / "lake", write_sources(folder / "shop", FIRST)
-    first = clean_lake(lake, {"shop": source})
+    first = clean_lake(lake, {"shop": source}, MODERN)
     write_sources(source, {"shop/money.py": "TAX = 3\n\n\ndef price(amount):\n    return amount * TAX + 1\n"})
     second = refreshed(lake, {"shop": source})
     took = first.seconds["observe"], second.seconds["observe"]
@@ -338,13 +338,6 @@ def by_hand(tmp_path: Path) -> SmallLake:
     lake.publish("one", {"a": {"step_ms": {"relate_step": 900, "extract_step": 100, "relate": 1}}})
     lake.publish("two", {"a": {"step_ms": {"relate_step": 300, "extract_step": 700}}})
     store = LakeTables(str(lake.root))
-    cache = {"policy": "memory", "fingerprint": "f" * 32, "location": None}
-    for number, run_id in enumerate(("one", "two")):
-        used = [
-            event(run_id, 0, number, **cache, hit=bool(number), size_bytes=10 + number),
-            event(run_id, 1, number, **cache, hit=False, size_bytes=5),
-        ]
-        append_rows(store, run_id, {"view_cache": used[: 2 - number]})
     done = {"operation": "optimize", "reason": "96 small files", "outcome": "done"}
     work = [
         event("three", 0, 5, **done, files_added=1, files_removed=96, bytes_removed=2**20, duration_ms=1500)
@@ -353,20 +346,12 @@ def by_hand(tmp_path: Path) -> SmallLake:
     return lake
 
 
-def test_steps_caches_and_maintenance(by_hand: SmallLake) -> None:
+def test_steps_and_maintenance(by_hand: SmallLake) -> None:
     found = observe(str(by_hand.root), 10)
     assert [(line.step, line.last_ms, line.slowest_ms, line.slowest_run) for line in found.steps] == [
         ("relate", 300, 900, "one"),
         ("extract", 700, 700, "two"),
     ]
-    [cache] = found.caches
-    assert (cache.table, cache.policy, cache.uses, cache.hits, cache.size_bytes) == (
-        "cpg_nodes",
-        "memory",
-        3,
-        1,
-        11,
-    )
     [done] = found.maintenance
     assert (done.run_id, done.operation, done.files_removed, done.milliseconds) == (
         "three",
@@ -379,7 +364,7 @@ def test_steps_caches_and_maintenance(by_hand: SmallLake) -> None:
 
 def test_a_limit_says_what_it_left_out(by_hand: SmallLake) -> None:
     found = observe(str(by_hand.root), 10, "steps", limit=1)
-    assert (len(found.steps), found.cut, found.caches) == (1, {"steps": 1}, ())
+    assert (len(found.steps), found.cut, found.maintenance) == (1, {"steps": 1}, ())
 
 
 def test_a_lake_that_is_older_than_the_record(tmp_path: Path) -> None:

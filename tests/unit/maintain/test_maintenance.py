@@ -33,8 +33,9 @@ from codeanatomy.maintain.removal import remove
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from support.aged_lake import RUNS, copied, in_a_year, source
-from support.light_builds import clean_lake, no_session, refreshed
+from support.light_builds import clean_lake, refreshed
 from support.maintenance_runs import counted, run_maintenance
+from support.sessions import no_session
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ def test_a_log_is_checkpointed(lake: Path) -> None:
 def test_wrong_names_and_empty_places(lake: Path, tmp_path: Path) -> None:
     with pytest.raises(TableMissing, match="has no tables"):
         run_maintenance(tmp_path / "nothing", dry_run=True)
-    with pytest.raises(TableMissing, match="has no view_cache"):
-        run_maintenance(lake, no_session, "view_cache", dry_run=True)
+    with pytest.raises(TableMissing, match="has no questions"):
+        run_maintenance(lake, no_session, "questions", dry_run=True)
     with pytest.raises(UsageError, match="maintained by the holder of the lease"):
         run_maintenance(lake, no_session, "run_lease")

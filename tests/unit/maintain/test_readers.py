@@ -22,7 +22,7 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.query.checks.verify import verify
 from support.commands import RunCommand, command_runner
-from support.light_builds import clean_lake, refreshed
+from support.light_builds import MODERN, clean_lake, refreshed
 from support.log_files import replay_vectors
 
 APP = "app"
@@ -46,7 +46,7 @@ def put(folder: Path, **changes: str) -> dict[str, Path]:
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A refreshed lake with deletion vectors, and its source."""
     folder = tmp_path_factory.mktemp("base")
-    clean_lake(folder / "lake", put(folder / "source"))
+    clean_lake(folder / "lake", put(folder / "source"), MODERN)
     refreshed(folder / "lake", put(folder / "source", a=EDITED))
     return folder
 
@@ -151,7 +151,7 @@ def test_after_a_killed_build_the_advice_leads_somewhere(run: RunCommand, made: 
     code, _, err = run("maintain", "--lake", str(lake), "--readers", "all")
     assert code != 0
     assert "cpg_nodes has versions that no run has published" in err
-    assert "--set delta.readers=modern build" in err
+    assert "codeanatomy build --readers modern" in err
     refreshed(lake, sources, "delta.readers=modern")
     assert run("maintain", "--lake", str(lake), "--readers", "all")[0] == 0
     refreshed(lake, sources, "delta.readers=all")

@@ -467,7 +467,7 @@ def test_tables_that_no_run_pins_are_brought_back_and_that_is_all(lake: ThreeRun
 
 def test_by_a_time(lake: ThreeRuns) -> None:
     then = Snapshot.open(str(lake.root), lake.runs[1])
-    moment = f"{then.published_at:%Y-%m-%dT%H:%M:%SZ}"
+    moment = then.published_at.isoformat()
     report = lake.restore_table(NODES, moment)
     assert report.tables[0].restored_version == then.pins[NODES].version
     assert lake.restore_table("plan_artifacts", moment).tables[0].restored_version is not None

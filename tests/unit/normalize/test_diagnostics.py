@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -275,7 +276,9 @@ def test_what_only_the_compiler_refuses_is_parsed_by_all(
 
 
 def test_warnings_keep_their_line(about: Callable[..., Any]) -> None:
-    said = '"is" with a literal. Did you mean "=="?'
+    # 3.12 and 3.13 name the type.
+    kind = "a literal" if sys.version_info < (3, 12) else "'int' literal"
+    said = f'"is" with {kind}. Did you mean "=="?'
     assert about("warned.py", "diag_severity", "diag_code", "message") == [
         ("warning", "syntax_warning", said, "2:None-2:None"),
         ("warning", "syntax_warning", said, "3:None-3:None"),

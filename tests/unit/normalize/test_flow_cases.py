@@ -15,7 +15,7 @@ import pytest
 from codeanatomy.sources.source_file import Source
 from oracles.bytecode_oracle import compiled, source_of
 from oracles.flow_oracle import Rows, Unit, facts_of, rows_of, units_of
-from support.flow_cases import ARROWS, CASES, parts, passes_on
+from support.flow_cases import ARROWS, CASES, drawn, parts, passes_on
 
 
 def lines_of(unit: Unit) -> dict[int, int]:
@@ -111,7 +111,7 @@ def unbound_picture(units: list[Unit], rows: Rows) -> set[str]:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("opinion", [facts_of, rows_of], ids=["oracle", "tables"])
 def test_a_construct_is_as_drawn(opinion: Callable[[Source], Rows], name: str) -> None:
-    case = CASES[name]
+    case = drawn(name)
     source = source_of(case.code.lstrip("\n"))
     units = units_of(compiled(source))
     rows = opinion(source)

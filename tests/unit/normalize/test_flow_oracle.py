@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from codeanatomy.sources.source_file import Source, decode
 from oracles.bytecode_oracle import compiled, source_of
-from oracles.flow_oracle import Event, Unit, difference, facts_of, units_of
+from oracles.flow_oracle import RETURNS, Event, Unit, Variable, difference, facts_of, units_of
 from oracles.flow_programs import LONG, QUICK, programs
 from support import corpus
 from support.marks import examples
@@ -78,7 +78,7 @@ def test_many_random_programs_are_as_the_oracle_sees_them(text: str) -> None:
 # The oracle's fixpoint against the words of the contract: "some path leads from d to u"
 
 
-def reached(unit: Unit, starts: set[int], variable: tuple[str, str]) -> set[int]:
+def reached(unit: Unit, starts: set[int], variable: Variable) -> set[int]:
     """Offsets of the instructions some path leads to from before `starts`, without a def or del between."""
     found, todo = set(), list(starts)
     while todo:
@@ -102,23 +102,24 @@ def after(unit: Unit, event: Event) -> set[int]:
 
 
 def check_paths(unit: Unit) -> None:
-    alive = reached(unit, {0}, ("", ""))
+    alive = reached(unit, {0}, ("", "", None))
     raising = {step.offset for step in unit.steps if step.may_raise} & alive
     for variable in {event.variable for event in unit.events}:
         mine = [event for event in unit.events if event.variable == variable]
         mine = [event for event in mine if event.offset in alive or event.is_parameter]
-        uses = [event for event in mine if event.kind != "def"]
+        uses = [event for event in mine if event.kind in {"use", "del"}]
         for d in mine:
             if d.kind == "def":
                 seen = reached(unit, after(unit, d), variable)
                 assert {u for e, u in unit.flow.reaches if e == d} == {
                     use for use in uses if use.kind == "use" and use.offset in seen
                 }
-                ends = {offset for offset in seen if unit.steps[unit.at[offset]].opname == "RETURN_VALUE"}
+                ends = {offset for offset in seen if unit.steps[unit.at[offset]].opname in RETURNS}
                 assert (d in unit.flow.visible) == bool(seen & raising or ends)
         parameter = any(event.is_parameter for event in mine)
         entry = set() if parameter else {0}
-        dels = set().union(*(after(unit, event) for event in mine if event.kind == "del"))
+        cleared = [event for event in mine if event.kind in {"del", "save"}]
+        dels = set().union(*(after(unit, event) for event in cleared))
         unbound = reached(unit, entry | dels, variable)
         assert unit.flow.unbound & {*uses} == {use for use in uses if use.offset in unbound}
         changing = {event.offset for event in mine if event.kind != "use" and not event.is_parameter}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -94,7 +95,8 @@ def test_ids_are_made_of_definitions_and_numbers() -> None:
             "f": "f",
             "f.<lambda>#0": "<lambda>",
             "f.<lambda>#1": "<lambda>",
-            "f.<listcomp>#0": "<listcomp>",
+            # From 3.12 on it has no code of its own; the keys of what is in it remain.
+            **({"f.<listcomp>#0": "<listcomp>"} if sys.version_info < (3, 12) else {}),
             "f.<listcomp>#0.<lambda>#0": "<lambda>",
         }
         for unit in flow.units:

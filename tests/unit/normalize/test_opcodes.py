@@ -28,6 +28,8 @@ def test_every_jump_of_this_python_is_known() -> None:
 def test_every_variable_of_this_python_is_known() -> None:
     """Operations with a local or a cell are events, but for those that hand over the cell itself."""
     touching = {dis.opname[op] for op in (*dis.haslocal, *dis.hasfree) if op < 256}
+    # 3.12 lists forms that only running code has; they are without a name.
+    touching = {name for name in touching if not name.startswith("<")}
     assert touching - set(ACCESSES) == {"LOAD_CLOSURE", "MAKE_CELL"} & touching
 
 

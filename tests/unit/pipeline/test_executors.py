@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from codeanatomy.delta.log.folder import NewFiles
-from codeanatomy.errors import NeedsSpark
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.pipeline.executors import local_process
-from codeanatomy.pipeline.executors.executor import Group, TableWrite, groups_of, piece_order
+from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
 from codeanatomy.pipeline.executors.local_executor import HELD, LocalExecutor
 from codeanatomy.pipeline.executors.local_process import Worker, count_finished
 from codeanatomy.pipeline.pieces import Piece, counts_piece, cut
@@ -87,13 +85,13 @@ def executor() -> LocalExecutor:
 
 def test_pieces_are_grouped_named_and_released(executor: LocalExecutor) -> None:
     held = executor.map_tasks("extract", [b"abca", b"ab"], first_letter, 2)
-    assert len(executor.collect(held, "letter")) == 6
-    assert executor.collect(held, "other") == []
+    assert len(executor.results(held, "letter")) == 6
+    assert executor.results(held, "other") == []
     by_chunk = executor.map_groups("graph", [held], ("letter",), "chunk", joined_letters)
-    words = {piece.chunk: piece.data for piece in executor.collect(by_chunk, "word")}
+    words = {piece.chunk: piece.data for piece in executor.results(by_chunk, "word")}
     assert words == {"a": b"aaa", "b": b"bb", "c": b"c"}
     by_repository = executor.map_groups("relate", [held, by_chunk], ("letter",), "repo_id", joined_letters)
-    assert [piece.data for piece in executor.collect(by_repository, "word")] == [b"aaabbc"]
+    assert [piece.data for piece in executor.results(by_repository, "word")] == [b"aaabbc"]
     assert HELD
     executor.release()
     assert not HELD
@@ -156,11 +154,3 @@ def test_groups_of_pieces() -> None:
     assert chunks == [("r", "a", 1), ("r", "b", 2), ("s", "b", 1)]
     whole = [(repo_id, chunk, len(list(each))) for repo_id, chunk, each in groups_of(pieces, "repo_id")]
     assert whole == [("r", "", 3), ("s", "", 1)]
-
-
-def test_a_table_that_only_spark_can_write_is_refused(executor: LocalExecutor) -> None:
-    write: Any = TableWrite(SimpleNamespace(name="cpg_nodes"), NewFiles(""), "cpg_nodes")  # type: ignore[arg-type]
-    commit: Any = None
-    with pytest.raises(NeedsSpark, match="cpg_nodes") as refused:
-        executor.commit_rows([], write, (), "repo_id", commit)
-    assert "--engine spark" in refused.value.hint

@@ -23,7 +23,7 @@ from codeanatomy.pipeline import first_pass
 from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
-from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, ROWS, Piece, batches_of, sum_counts
+from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.second_pass import SecondPass
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.relate.program import Program
@@ -31,6 +31,7 @@ from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.sources.detect import list_source
 from support.edits import write_tree
 from support.marks import quick
+from support.row_sink import ROWS, RowSink, written
 
 TREE = {
     "a.py": b"from b import g\n\n\ndef f(x: int) -> int:\n    return g(x)\n",
@@ -56,7 +57,7 @@ def source(tmp_path: Path) -> Path:
 
 def first(options: ExtractOptions = OPTIONS, chunks: int = 1, **steps: frozenset[str]) -> FirstPass:
     both = {"normalized": frozenset({"r"}), "compiled": frozenset({"r"}), **steps}
-    return FirstPass(options, passed=PASSED, chunk_counts={"r": chunks}, sink=Sink(), **both)
+    return FirstPass(options, passed=PASSED, chunk_counts={"r": chunks}, sink=RowSink(), **both)
 
 
 def pieces_of(source: Path, work: FirstPass, tasks: int = 1) -> list[Piece]:
@@ -66,10 +67,9 @@ def pieces_of(source: Path, work: FirstPass, tasks: int = 1) -> list[Piece]:
 
 def tables_of(pieces: list[Piece]) -> Tables:
     """The rows that tasks make, by table, in one order."""
-    batches = batches_of(piece for piece in pieces if piece.name.startswith(ROWS))
     return {
-        name.removeprefix(ROWS): sorted(pa.Table.from_batches(rows).to_pylist(), key=str)
-        for name, rows in batches.items()
+        name: sorted(pa.Table.from_batches(rows).to_pylist(), key=str)
+        for name, rows in written(pieces).items()
     }
 
 
@@ -153,10 +153,10 @@ def test_a_file_that_kills_the_process_keeps_its_evidence(
     act, message = PROBLEMS[problem]
     real = getattr(first_pass, rule)
 
-    def deadly(view: FileView, failure: str | None = None) -> Any:
+    def deadly(view: FileView, failure: str | None = None, *rest: Any) -> Any:
         if view.path == "b.py" and failure is None:
             act()
-        return real(view, failure)
+        return real(view, failure, *rest)
 
     monkeypatch.setattr(first_pass, rule, deadly)
     pieces = pieces_of(source, first(ExtractOptions(file_seconds=3.0)))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pytest
 from deltalake import DeltaTable
 
+from codeanatomy.catalog.readers import VECTORS_NAME
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.lake.snapshot import Snapshot, recorded_runs
 from codeanatomy.progress import Progress
@@ -24,7 +25,7 @@ from codeanatomy.query.checks.verify import verify
 from codeanatomy.run.build import plan
 from support.edits import Tree, read_tree, repository, script, write_tree
 from support.histories import history
-from support.light_builds import clean_lake, order, refreshed
+from support.light_builds import MODERN, clean_lake, order, refreshed
 
 REPOSITORY = "app"
 # Their rows are counted, in every published run.
@@ -118,9 +119,16 @@ def test_a_few_releases(tmp_path: Path) -> None:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_many_edits_one_after_the_other(seed: int, tmp_path: Path) -> None:
     follow(tmp_path, scripted(seed, 100))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("seed", range(2, 4))
+def test_many_edits_of_a_lake_with_deletion_vectors(seed: int, tmp_path: Path) -> None:
+    follow(tmp_path, scripted(seed, 100), MODERN)
+    assert VECTORS_NAME in Snapshot.open(str(tmp_path / "lake")).pins["cpg_nodes"].features
 
 
 @pytest.mark.system

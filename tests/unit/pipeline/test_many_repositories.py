@@ -45,15 +45,15 @@ WRITE_BY_SOURCE_FILE = """
 
     write_in_order = local_executor.write_in_order
 
-    def write_by_source_file(write, batches):
+    def write_by_source_file(folder, table, batches, **options):
         batches = list(batches)
-        if write.table.stage != "graph" or not batches:
-            return write_in_order(write, iter(batches))
-        by_owner = rows_by_owner(pa.Table.from_batches(batches), write.table.owner)
+        if table.stage != "graph" or not batches:
+            return write_in_order(folder, table, iter(batches), **options)
+        by_owner = rows_by_owner(pa.Table.from_batches(batches), table.owner)
         return [
             file
             for rows in by_owner.values()
-            for file in write_in_order(write, iter(rows.combine_chunks().to_batches()))
+            for file in write_in_order(folder, table, iter(rows.combine_chunks().to_batches()), **options)
         ]
 
     local_executor.write_in_order = write_by_source_file

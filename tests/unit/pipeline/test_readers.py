@@ -7,7 +7,9 @@ import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
+import duckdb
 import polars as pl
 import pytest
 from deltalake import DeltaTable
@@ -27,11 +29,11 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import plan
 from support.edits import repository, script, write_tree
-from support.light_builds import clean_lake, order, refreshed
+from support.light_builds import MODERN, clean_lake, order, refreshed
 from support.log_files import entry_path, replay_vectors
 
 APP = "app"
-ALL, MODERN = "delta.readers=all", "delta.readers=modern"
+ALL = "delta.readers=all"
 STEPS = 2
 
 
@@ -153,11 +155,51 @@ def test_the_setting_changes_no_fingerprint(edited: Edited) -> None:
     assert catalog_hash([gated]) != catalog_hash([catalog.table("cpg_nodes")])
 
 
-def test_a_table_that_is_born_later_is_like_the_others(copied: Any, edited: Edited) -> None:
-    lake = copied(ALL)
-    shutil.rmtree(location(str(lake), "graph_shared_v1"))
+@pytest.mark.parametrize("setting", [ALL, MODERN])
+def test_a_table_that_is_made_again_is_like_the_others(copied: Any, edited: Edited, setting: str) -> None:
+    lake, name = copied(setting), "graph_shared_v1"
+    shutil.rmtree(location(str(lake), name))
     refreshed(lake, edited.source)
-    assert VECTORS_NAME not in table_facts(str(lake), "graph_shared_v1", 0).features
+    version = Snapshot.open(str(lake)).pins[name].version
+    assert (VECTORS_NAME in table_facts(str(lake), name, version).features) == (setting == MODERN)
+
+
+def test_a_new_lake_opens_with_every_reader_after_a_build_and_after_a_refresh(tmp_path: Path) -> None:
+    """Nothing is set: no table of it, also of those about runs, has a feature that a reader may lack."""
+    lake, tree = tmp_path / "lake", repository(4)
+    write_tree(tmp_path / "source", tree)
+    assert clean_lake(lake, {APP: tmp_path / "source"}).status == "succeeded"
+    expect_open(lake)
+    path = min(name for name in tree if name.endswith(".py"))
+    write_tree(tmp_path / "source", tree | {path: tree[path] + b"\nmore = 1\n"}, (path,))
+    assert refreshed(lake, {APP: tmp_path / "source"}).redone[APP]["changed"] == 1
+    expect_open(lake)
+
+
+def expect_open(lake: Path) -> None:
+    """Check that all readers open all tables of a lake, and count the same rows."""
+    places = sorted(log.parent for log in lake.rglob("_delta_log"))
+    pins = Snapshot.open(str(lake)).pins
+    assert {"run_manifest", "run_lease", *pins} <= {place.name for place in places}
+    for place in places:
+        table = DeltaTable(str(place))
+        protocol = table.protocol()
+        assert (protocol.min_reader_version, protocol.reader_features) == (1, None), place.name
+        count = table.to_pyarrow_table().num_rows
+        assert len(table.to_pandas()) == count, place.name
+        assert pl.read_delta(str(place)).height == count, place.name
+        assert counted_by_duckdb(table) == count, place.name
+        assert count == pins[place.name].rows if place.name in pins else count > 0, place.name
+
+
+def counted_by_duckdb(table: DeltaTable) -> int:
+    """Count the rows in the Parquet files of a version."""
+    files = [unquote(urlsplit(uri).path) for uri in table.file_uris()]
+    if not files:
+        return 0
+    with duckdb.connect() as database:
+        rows = database.execute("SELECT count(*) FROM read_parquet($1)", [files]).fetchone()
+    return int(rows[0]) if rows else 0
 
 
 def test_what_no_run_has_published_counts_unless_it_is_damaged(edited: Edited, copied: Any) -> None:

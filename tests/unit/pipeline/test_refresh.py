@@ -36,13 +36,15 @@ from codeanatomy.plan import steps
 from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
+from codeanatomy.query.walks.entry_points import read_entry_points
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, plan
 from codeanatomy.run.report import BuildReport
 from support.archives import zip_bytes
+from support.ask_lake import reader_of
 from support.edits import GARBAGE, Tree, write_tree
-from support.light_builds import clean_lake, order, refreshed
+from support.light_builds import MODERN, clean_lake, order, refreshed
 from support.marks import quick
 from support.scip_indexes import index
 
@@ -77,7 +79,10 @@ def tree_of(files: Files) -> Tree:
 
 
 class Edited:
-    """A repository that is edited, its lake, and a clean one of each state."""
+    """A repository that is edited, its lake, and a clean one of each state.
+
+    The lake has deletion vectors: without them, data files have copies of rows that were not redone.
+    """
 
     def __init__(self, work: Path, files: Files, **asked: Any) -> None:
         self.work, self.asked = work, asked
@@ -86,7 +91,7 @@ class Edited:
         self.cleaned = 0
         write_tree(self.source, self.tree)
         if not self.lake.exists():
-            clean_lake(self.lake, self.sources, **asked)
+            clean_lake(self.lake, self.sources, MODERN, **asked)
 
     def copied(self, work: Path) -> Edited:
         """The same in another folder."""
@@ -372,6 +377,24 @@ CASES = {
         },
         {"tops.py": "class A:\n    pass\nclass B( ):\n    pass\n"},
         {"tops.py": "changed", "use.py": "reference"},
+    ),
+    "a fixture of conftest gives something else": Case(
+        {
+            "kinds.py": "class A:\n    def m(self): ...\nclass B:\n    def m(self): ...\n",
+            "conftest.py": "import pytest\nimport kinds\n@pytest.fixture\ndef x():\n    return kinds.A()\n",
+            "test_x.py": "def test_m(x):\n    x.m()\n",
+            "other.py": "def test_m(x):\n    x.m()\n",
+        },
+        {"conftest.py": "import pytest\nimport kinds\n@pytest.fixture\ndef x():\n    return kinds.B()\n"},
+        {"conftest.py": "changed", "test_x.py": "value"},
+    ),
+    "a nearer conftest is added": Case(
+        {
+            "conftest.py": "import pytest\n@pytest.fixture\ndef x():\n    return []\n",
+            "deep/test_x.py": "def test_m(x):\n    x.append(1)\n",
+        },
+        {"deep/conftest.py": "import pytest\n@pytest.fixture\ndef x():\n    return {}\n"},
+        {"deep/conftest.py": "added", "deep/test_x.py": "value"},
     ),
     "a function returns something else": Case(
         {
@@ -703,6 +726,44 @@ def test_the_first_file_of_an_empty_repository(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
+def test_an_init_at_the_root_names_all_modules(tmp_path: Path) -> None:
+    files = {
+        "cart.py": "from source.sub.price import tax\ndef total(): return tax()\n",
+        "sub/__init__.py": "",
+        "sub/price.py": "def tax(): return 1\n",
+        "plain/tool.py": "from ..cart import total\n",
+    }
+    lake = Edited(tmp_path, files, types="auto")
+
+    def names() -> tuple[set[str], set[str]]:
+        """The modules, and the files of callers of a function that is imported by its absolute name."""
+        columns = ["relation_kind", "path", "dst_kind", "dst_qname"]
+        relations = light_table(str(lake.lake), RELATIONS, columns).to_pylist()
+        edges = (row for row in relations if row["relation_kind"] == "CALL_GRAPH")
+        calls = (row for row in edges if row["dst_kind"] == "FUNCTION")
+        modules = {row["dst_qname"] for row in relations if row["relation_kind"] == "DECLARES_MODULE"}
+        return modules, {row["path"] for row in calls if row["dst_qname"].endswith("price.tax")}
+
+    plain = {"cart", "sub", "sub.price", "plain.tool"}
+    assert names() == (plain, set())
+    report = lake.refreshed({"__init__.py": ""})
+    assert {name: actions[APP] for name, actions in report.steps.items()} == dict.fromkeys(
+        steps.STAGES, "refresh"
+    )
+    lake.expect_clean()
+    assert names() == ({"source", *(f"source.{name}" for name in plain)}, {"cart.py"})
+    assert report.repositories[APP].warnings == ()
+    assert plan(order(lake.lake, lake.sources, types="auto"), Progress(io.StringIO())).nothing_to_do
+    # The same files in a folder of another name are another package.
+    lake.source = Path(shutil.move(lake.source, tmp_path / "other"))
+    lake.refreshed({})
+    lake.expect_clean()
+    assert names() == ({"other", *(f"other.{name}" for name in plain)}, set())
+    lake.refreshed({"__init__.py": None})
+    lake.expect_clean()
+    assert names()[0] == plain
+
+
 @pytest.mark.system
 def test_the_last_file_is_deleted(tmp_path: Path) -> None:
     edited = Edited(tmp_path, {"a.py": "import b\n", "README.md": "# Empty\n"})
@@ -738,6 +799,61 @@ def test_one_of_two_repositories_changes_then_both(tmp_path: Path) -> None:
     clean_lake(clean, sources)
     expect_equal(lake, clean)
     assert refreshed(lake, sources).status == "unchanged"
+
+
+ROUTES = {
+    "base.py": "import unittest\n\n\nclass Base(unittest.TestCase): ...\n",
+    "middle.py": "from base import Base\n\n\nclass Middle(Base): ...\n",
+    "cases.py": "from middle import Middle\n\n\nclass Cases(Middle):\n    def test_it(self): ...\n",
+    "jobs.py": "import ours\n\n\n@ours.job\ndef clean(): ...\n",
+    "names.py": "JOB = 'jobs.clean'\n",
+}
+OUR_RULE = 'entry_points=[{"framework": "ours", "kind": "task", "call": ["ours.job"]}]'
+
+
+def entries_of(lake: Path) -> set[tuple[str, str]]:
+    return {(each.kind, each.symbol) for each in read_entry_points(reader_of(lake))}
+
+
+def test_entry_points_follow_bases_and_definitions_of_other_files(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, ROUTES)
+    assert entries_of(edited.lake) == {("test", "cases.Cases.test_it"), ("text", "jobs.clean")}
+    edited.refreshed({"base.py": "class Base: ...\n"})
+    assert entries_of(edited.lake) == {("text", "jobs.clean")}
+    edited.expect_clean()
+    edited.refreshed({"jobs.py": "def tidy(): ...\n"})
+    assert entries_of(edited.lake) == set()
+    edited.expect_clean()
+
+
+def test_entry_points_follow_packaging_files_and_what_these_name(tmp_path: Path) -> None:
+    scripts = "[project.scripts]\nweb = '{}'\n"
+    web = {"shop/__init__.py": "", "shop/web.py": "def run(): ...\ndef stop(): ...\n"}
+    edited = Edited(tmp_path, {**web, "pyproject.toml": scripts.format("shop.web:run")})
+    assert entries_of(edited.lake) == {("command", "shop.web.run")}
+    edited.refreshed({"pyproject.toml": scripts.format("shop.web:stop")})
+    assert entries_of(edited.lake) == {("command", "shop.web.stop")}
+    edited.expect_clean()
+    edited.refreshed({"pyproject.toml": scripts.format("shop:start")})
+    assert entries_of(edited.lake) == set()
+    edited.refreshed({"shop/__init__.py": "from .web import run as start\n"})
+    assert entries_of(edited.lake) == {("command", "shop.web.run")}
+    edited.expect_clean()
+    edited.refreshed({"pyproject.toml": "[project\n"})
+    assert entries_of(edited.lake) == set()
+    edited.expect_clean()
+
+
+def test_a_rule_of_the_user_is_a_setting(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, ROUTES)
+    assert actions(edited, OUR_RULE)["graph"][1] == "settings changed"
+    report = edited.refreshed({}, OUR_RULE)
+    assert report.steps["graph"][APP] != "skip"
+    assert report.steps["relate"] == {APP: "skip"}
+    assert ("task", "jobs.clean") in entries_of(edited.lake)
+    clean = tmp_path / "clean"
+    clean_lake(clean, edited.sources, MODERN, OUR_RULE)
+    expect_equal(edited.lake, clean)
 
 
 @pytest.mark.system

@@ -18,17 +18,16 @@ from codeanatomy.pipeline.pieces import (
     KEY_OWNERS,
     OUTCOME,
     PROGRAM,
-    ROWS,
     STORED,
     Piece,
     batches_of,
     sum_counts,
 )
 from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
-from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.pipeline.solve import Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS
 from support.pass_pieces import REPOSITORY, first_pieces
+from support.row_sink import ROWS, RowSink
 
 TREE = {
     "lib.py": b"import sys\n\n\ndef f(x):\n    return sys.argv[x]\n",
@@ -43,7 +42,7 @@ def inputs(chunks: int = 1, *, is_late: bool = False) -> list[Piece]:
     """What pass two gets of the passes before."""
     pieces = first_pieces(TREE, chunks, is_late=is_late)
     programs = sorted((piece for piece in pieces if piece.name == PROGRAM), key=piece_order)
-    solved = Solve({"r": SolveScope()}, Sink(), 1)(iter([Group("r", "", programs)]))
+    solved = Solve({"r": SolveScope()}, RowSink(), 1)(iter([Group("r", "", programs)]))
     return [*pieces, *(piece for piece in solved if piece.name in (RELATIONS, DIAGNOSTICS))]
 
 
@@ -54,7 +53,7 @@ def second(pieces: list[Piece], work: SecondPass) -> list[Piece]:
 
 
 def graphed(pieces: list[Piece]) -> list[Piece]:
-    return second(pieces, SecondPass(frozenset(), REPOSITORY, "default", Sink()))
+    return second(pieces, SecondPass(frozenset(), REPOSITORY, "default", RowSink()))
 
 
 def rows_named(pieces: list[Piece], name: str) -> list[dict[str, Any]]:
@@ -100,7 +99,7 @@ def test_files_are_normalized_here_where_an_index_is_evidence(graph: list[Piece]
     before = inputs(is_late=True)
     # Only diagnostics of relate are there.
     assert {piece.name for piece in before} & {*FILE_TABLES} == {DIAGNOSTICS}
-    pieces = second(before, SecondPass(REPOSITORY, REPOSITORY, "default", Sink()))
+    pieces = second(before, SecondPass(REPOSITORY, REPOSITORY, "default", RowSink()))
     made = {name: rows_named(inputs(), name) for name in FILE_TABLES}
     assert {row["path"] for row in rows_named(pieces, ROWS + DIAGNOSTICS)} == {"broken.py"}
     for name in ("py_bc_blocks_norm_v1", "type_exprs_norm_v1"):

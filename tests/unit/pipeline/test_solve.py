@@ -11,12 +11,13 @@ from msgspec import msgpack
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
-from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, PROGRAM, ROWS, Piece, batches_of, sum_counts
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, PROGRAM, Piece, batches_of, sum_counts
 from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
+from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
 from support.pass_pieces import first_pieces
+from support.row_sink import ROWS, RowSink
 
 TREE = {
     "lib.py": b"def f():\n    return 1\n\n\ndef g():\n    return f()\n",
@@ -36,7 +37,7 @@ def program_pieces(tree: Mapping[str, bytes], chunks: int = 1) -> list[Piece]:
 
 def solved(pieces: list[Piece], scope: SolveScope = SolveScope(), processes: int = 1) -> list[Piece]:  # noqa: B008
     group = Group("r", "", sorted(pieces, key=piece_order))
-    return list(Solve({"r": scope}, Sink(), processes)(iter([group])))
+    return list(Solve({"r": scope}, RowSink(), processes)(iter([group])))
 
 
 def rows_named(pieces: list[Piece], name: str) -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def test_relations_of_all_files(clean: list[Piece]) -> None:
     assert {row["path"] for row in rows_named(clean, ROWS + PROGRAMS)} == TREE.keys()
     counts = sum_counts(piece for piece in clean if piece.name == COUNTS)["r"]
     assert counts == {RELATIONS: len(relations), PROGRAMS: len(TREE), DIAGNOSTICS: 1}
-    assert outcome_of(clean) == RepositoryOutcome([], [], len(TREE))
+    assert outcome_of(clean) == RepositoryOutcome([], [], len(TREE), OwnImports(4))
 
 
 @pytest.mark.parametrize(("chunks", "processes"), [(1, 2), (7, 1), (7, 2), (100, 3)])
@@ -87,7 +88,7 @@ def test_rows_do_not_depend_on_chunks_and_processes(chunks: int, processes: int,
 
 def test_nothing_differs_if_nothing_changed(clean: list[Piece]) -> None:
     pieces = solved(stored_programs(clean), SolveScope(wanted=frozenset()))
-    assert outcome_of(pieces) == RepositoryOutcome([], [], len(TREE))
+    assert outcome_of(pieces) == RepositoryOutcome([], [], len(TREE), OwnImports(4))
     assert [piece.name for piece in pieces if piece.name not in (OUTCOME, COUNTS)] == []
 
 
@@ -127,4 +128,4 @@ def test_a_file_that_is_gone(clean: list[Piece]) -> None:
 
 def test_other_repositories_are_not_solved(clean: list[Piece]) -> None:
     group = Group("other", "", program_pieces(TREE))
-    assert list(Solve({"r": SolveScope()}, Sink(), 1)(iter([group]))) == []
+    assert list(Solve({"r": SolveScope()}, RowSink(), 1)(iter([group]))) == []

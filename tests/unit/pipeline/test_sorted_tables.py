@@ -7,8 +7,6 @@ import pytest
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
-from codeanatomy.delta.log.folder import NewFiles
-from codeanatomy.pipeline.executors.executor import TableWrite
 from codeanatomy.pipeline.executors.sorted_tables import (
     choose_cuts,
     complete_rows,
@@ -62,7 +60,6 @@ def test_constants_and_the_order_of_columns_are_those_of_the_table() -> None:
     others = [name for name in reversed(table.column_names) if name != "run_id"]
     schema = arrow_schema(table)
     batch = pa.RecordBatch.from_pydict({name: pa.nulls(1, schema.field(name).type) for name in others})
-    write = TableWrite(table, NewFiles(""), table.name, {"run_id": "run-1"})
-    [rows] = complete_rows(write, [batch])
+    [rows] = complete_rows(table, [batch], {"run_id": "run-1"})
     assert rows.schema.names == list(table.column_names)
     assert rows.column("run_id").to_pylist() == ["run-1"]

@@ -19,7 +19,7 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors.executor import StoredRows
 from codeanatomy.pipeline.stored_rows import read_stored
 from support.edits import write_tree
-from support.light_builds import clean_lake, refreshed
+from support.light_builds import MODERN, clean_lake, refreshed
 
 TREE = {
     "a.py": b"import b\nb.f()\n",
@@ -37,7 +37,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_tree(work / "one", TREE)
     write_tree(work / "other", TREE)
     sources = {"r": work / "one", "other": work / "other"}
-    clean_lake(work / "lake", sources)
+    clean_lake(work / "lake", sources, MODERN)
     write_tree(work / "one", TREE | {"b.py": TREE["b.py"].replace(b"1", b"len([1])")})
     refreshed(work / "lake", sources)
     return work / "lake"

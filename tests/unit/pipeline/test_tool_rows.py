@@ -14,8 +14,9 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, batches_of, row_pieces
+from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, row_pieces
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
+from support.row_sink import RowSink, written
 
 A, B = (file_id("r", path) for path in ("a.py", "b.py"))
 ABSENT = file_id("r", "absent.py")
@@ -52,7 +53,7 @@ def compared(now: dict[str, pa.RecordBatch], before: dict[str, pa.RecordBatch]) 
         for name, batch in tables.items()
         for piece in row_pieces("r", "", side + name, batch)
     ]
-    return list(DifferingRows("r")(iter([Group("r", "", pieces)])))
+    return list(DifferingRows("r", RowSink())(iter([Group("r", "", pieces)])))
 
 
 def outcome_of(pieces: list[Piece]) -> ToolOutcome:
@@ -85,7 +86,7 @@ def test_only_files_with_other_rows_are_kept() -> None:
     before = rows(TYPES, checker_row("a.py"), checker_row("b.py"), checker_row("gone.py"))
     pieces = compared({TYPES: now}, {TYPES: before})
     assert outcome_of(pieces).owners[TYPES] == sorted([B, file_id("r", "gone.py")])
-    [kept] = batches_of(piece for piece in pieces if piece.name == TYPES)[TYPES]
+    [kept] = written(pieces)[TYPES]
     assert kept.column("witness_version").to_pylist() == ["2"]
 
 

@@ -60,6 +60,9 @@ def test_a_file_names_sources_relative_to_itself(tmp_path: Path) -> None:
     ("sources", "repo_id", "said"),
     [
         ([], None, "nothing to build"),
+        # Not the current folder.
+        ([""], None, "a source is empty"),
+        (["a", " "], None, "a source is empty"),
         (["a", "b"], "x", "names one repository"),
         (["x=a", "x=b"], None, "several sources are named x"),
         (["a"], "no spaces", "cannot be the name"),

@@ -31,7 +31,7 @@ from codeanatomy.plan.run_plan import (
     Undo,
     lake_state,
     plan_run,
-    refuse_engine,
+    refuse_features,
     written_tables,
 )
 from codeanatomy.plan.steps import BuildInputs, result_settings, rule_fingerprints, steps_of
@@ -189,17 +189,18 @@ def test_a_reason_names_tools_and_damage() -> None:
     assert reasons(plan)["extract"].endswith("and its rules changed")
 
 
-def test_local_processes_are_refused_for_tables_that_only_spark_writes() -> None:
+def test_features_that_a_build_does_not_write_are_refused() -> None:
     nodes = catalog.table("cpg_nodes")
     write = structs.replace(nodes.write, enable_features=("row_tracking",))
     tables = [structs.replace(each, write=write) if each is nodes else each for each in catalog.TABLES]
-    with pytest.raises(UsageError, match="cpg_nodes has features that only Spark writes") as refused:
-        refuse_engine("local", "lake", tables, None)
-    assert "use --engine spark (or auto)" in refused.value.hint
-    for engine in ("auto", "spark"):
-        refuse_engine(engine, "lake", tables, None)
-    for lake in ("lake", "s3a://bucket/x", "file:///tmp/lake"):
-        refuse_engine("local", lake, catalog.TABLES, None)
+    with pytest.raises(
+        UsageError, match="cpg_nodes would have features that only Spark's writer has"
+    ) as refused:
+        refuse_features("lake", tables, None)
+    assert "remove tables.cpg_nodes.write.enable_features" in refused.value.hint
+    # Of steps that run.
+    refuse_features("lake", tables, "relate")
+    refuse_features("lake", catalog.TABLES, None)
 
 
 def test_a_setting_runs_what_it_can_change() -> None:

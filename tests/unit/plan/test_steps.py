@@ -31,6 +31,7 @@ from codeanatomy.plan.steps import (
     step_fingerprint,
     steps_of,
 )
+from codeanatomy.sources.listing import Listing
 
 STEPS = {step.name: step for step in steps_of(catalog.TABLES)}
 SETTINGS = load_settings((), env={}, start=None)
@@ -178,9 +179,12 @@ def test_what_is_asked_for_has_the_versions_of_the_witnesses(tmp_path: Path) -> 
     index.write_bytes(b"one")
     order = BuildRequest(str(tmp_path), SETTINGS, (Repository("a", tmp_path), Repository("b", tmp_path)))
     assert set(build_inputs(order).witness_versions) >= {"ast_files_v1", "libcst_files_v1", "scip_index_v1"}
-    assert source_inputs(order, {"a": "1"}) == {"a": {"source": "1", "scip": "off"}}
+    listings = dict.fromkeys("ab", Listing("/", "folder", ()))
+    assert source_inputs(order, {"a": "1"}, listings) == {"a": {"source": "1", "scip": "off"}}
+    package = {"a": Listing("/shop", "folder", (), package="shop")}
+    assert source_inputs(order, {"a": "1"}, package)["a"]["package"] == "shop"
     given = structs.replace(order, scip=structs.replace(order.scip, given={"a": index}))
-    first = source_inputs(given, {"a": "1", "b": "2"})
+    first = source_inputs(given, {"a": "1", "b": "2"}, listings)
     assert first["b"]["scip"] == "off"
     index.write_bytes(b"two")
-    assert source_inputs(given, {"a": "1"})["a"] != first["a"]
+    assert source_inputs(given, {"a": "1"}, listings)["a"] != first["a"]

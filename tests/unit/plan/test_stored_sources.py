@@ -270,14 +270,17 @@ def test_sources_of_the_driver_are_refused_on_a_cluster(master: str) -> None:
     remote = f"runtime.master={master}"
     request = order(remote, sources=(Path("here"), URI))
     with pytest.raises(UsageError, match=f"the executors of {master} cannot read here, which") as refused:
-        refuse_unshared_sources(request, "spark")
+        refuse_unshared_sources(request)
     assert "runtime.shared_sources=true" in str(refused.value)
-    refuse_unshared_sources(request, "local")
-    refuse_unshared_sources(order(remote, sources=(URI,)), "spark")
-    refuse_unshared_sources(order(remote, "runtime.shared_sources=true", sources=(Path("here"),)), "spark")
+    refuse_unshared_sources(order(remote, "runtime.engine=local", sources=(Path("here"), URI)))
+    refuse_unshared_sources(order(remote, sources=(URI,)))
+    refuse_unshared_sources(order(remote, "runtime.shared_sources=true", sources=(Path("here"),)))
     index = ScipChoice(given={"r0": Path("index.scip")})
     with pytest.raises(UsageError, match=r"cannot read index\.scip"):
-        refuse_unshared_sources(order(remote, sources=(URI,), scip=index), "spark")
+        refuse_unshared_sources(order(remote, sources=(URI,), scip=index))
+    by_full_name = order(f"runtime.spark.spark.master={master}", sources=(Path("here"),))
+    with pytest.raises(UsageError, match=f"the executors of {master} cannot read here"):
+        refuse_unshared_sources(by_full_name)
 
 
 def test_a_lake_of_the_driver_is_refused_on_a_cluster() -> None:
@@ -285,13 +288,14 @@ def test_a_lake_of_the_driver_is_refused_on_a_cluster() -> None:
     for lake in ("lake", "file:/data/lake"):
         request = order("runtime.master=yarn", sources=(URI,), lake=lake)
         with pytest.raises(UsageError, match=f"the executors of yarn cannot write the lake {lake}, which"):
-            refuse_unshared_sources(request, "spark")
-        refuse_unshared_sources(request, "local")
+            refuse_unshared_sources(request)
+        local = order("runtime.master=yarn", "runtime.engine=local", sources=(URI,), lake=lake)
+        refuse_unshared_sources(local)
     refuse_unshared_sources(
-        order("runtime.master=yarn", "runtime.shared_sources=true", sources=(URI,), lake="lake"), "spark"
+        order("runtime.master=yarn", "runtime.shared_sources=true", sources=(URI,), lake="lake")
     )
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local-cluster[2,1,1024]"])
 def test_executors_of_this_machine_read_its_files(master: str) -> None:
-    refuse_unshared_sources(order(f"runtime.master={master}", sources=(Path("here"),)), "spark")
+    refuse_unshared_sources(order(f"runtime.master={master}", sources=(Path("here"),)))

@@ -86,7 +86,8 @@ def test_the_lake_was_built_before_the_change(reader: LightReader, source: Path)
         "shop.paths.values.bounded",
         "tests.test_paths.test_twice",
     }
-    assert found.notes == (*changes.notes, "tests that reach it: 1")
+    nearest = "tests that reach it: 1, the nearest: tests.test_paths.test_twice (depth 2)"
+    assert found.notes == (*changes.notes, nearest)
 
 
 def test_a_function_that_is_a_whole_file(reader: LightReader, source: Path) -> None:

@@ -19,9 +19,16 @@ from codeanatomy.config import load_settings
 from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import CodeAnatomyError
 from codeanatomy.lake import recorded_queries as queries
-from codeanatomy.lake.recorded_queries import FOLDER, RecordedQuery, record_queries, take_queries
+from codeanatomy.lake.recorded_queries import (
+    FOLDER,
+    RecordedQuery,
+    RecordedQuestion,
+    record_queries,
+    take_records,
+)
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.lake import Lake
+from codeanatomy.query.status.activity import observe
 from support.edits import write_tree
 from support.light_builds import clean_lake
 
@@ -51,8 +58,13 @@ def lake(own_lake: Path) -> Path:
 
 
 def read_queries(root: str) -> list[RecordedQuery]:
-    """Return the queries of all processes, as `take_queries` does, and keep the files."""
-    return queries._merge(queries._read_files(queries._files(root)))
+    """Return the queries of all processes, and keep the files."""
+    return queries._sort(queries._read_files(queries._files(root))).queries
+
+
+def take_queries(root: str) -> list[RecordedQuery]:
+    """Take the records of all processes, and return the queries."""
+    return take_records(root).queries
 
 
 def recording(lake: Path) -> Lake:
@@ -110,11 +122,12 @@ def test_a_verb_is_noted_with_its_columns_and_files(lake: Path) -> None:
 def test_the_reading_side_only_hands_out_notes(lake: Path) -> None:
     """A recorder gets the notes; `query` itself writes nothing to the lake."""
     before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
-    notes: list[RecordedQuery] = []
+    notes: list[RecordedQuery | RecordedQuestion] = []
     opened = Lake.open(lake, record=notes.extend)
     opened.callers(a_function(lake))
     opened.sql("SELECT caller FROM calls WHERE line > 2")
-    assert {each.purpose for each in notes} == {"callers", "sql"}
+    assert {each.purpose for each in notes if isinstance(each, RecordedQuery)} == {"callers", "sql"}
+    assert [each.verb for each in notes if isinstance(each, RecordedQuestion)] == ["callers", "sql"]
     assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
 
 
@@ -151,6 +164,43 @@ def test_a_statement_over_a_whole_table_is_noted_with_the_files_it_was_spared(la
     assert (found.pushed_filters, found.filter_columns) == (("node_kind = ?",), ("node_kind",))
     assert (found.total_files, found.candidate_files) == (read.total_files, read.candidate_files)
     assert 0 < (found.candidate_files or 0) < (found.total_files or 0)
+
+
+def test_a_question_leaves_its_cost(lake: Path) -> None:
+    opened, name = recording(lake), a_function(lake)
+    answer = opened.callers(name)
+    opened.sql("SELECT caller FROM calls", limit=1)
+    opened.errors()
+    callers, sql, errors = take_records(str(lake)).questions
+    assert (callers.verb, sql.verb, errors.verb) == ("callers", "sql", "errors")
+    assert (errors.run_id, errors.files) == (callers.run_id, None)
+    assert callers.run_id == sql.run_id == Snapshot.open(str(lake)).run_id
+    assert (callers.rows, sql.rows) == (len(answer.rows), 1)
+    assert 0 < callers.seconds < 60
+    assert callers.at <= sql.at
+    # Files are counted once, whatever the number of slices that read them.
+    scans = {each.table for each in opened.reader.scans}
+    files = {(table, file.path): file.size_bytes for table in scans for file in opened.snapshot.files(table)}
+    assert 0 < (callers.files or 0) <= len(files)
+    assert 0 < (callers.bytes or 0) <= sum(files.values())
+
+
+def test_the_next_build_records_questions(lake: Path, tmp_path: Path) -> None:
+    shutil.copytree(lake, tmp_path / "lake")
+    own = tmp_path / "lake"
+    recording(own).find("*")
+    recording(own).sql("SELECT count(*) FROM calls")
+    write_tree(tmp_path / "source", {"c.py": b"x = 1\n"})
+    clean_lake(own, {"other": tmp_path / "source"})
+    assert spooled(own) == []
+    opened = Lake.open(own)
+    found = opened.sql("SELECT verb, read_run_id, run_id, files, rows FROM questions ORDER BY event_no").rows
+    before = Lake.open(lake).snapshot.run_id
+    assert [(row["verb"], row["read_run_id"]) for row in found] == [("find", before), ("sql", before)]
+    assert {row["run_id"] for row in found} == {opened.snapshot.run_id}
+    assert all(row["files"] > 0 and row["rows"] > 0 for row in found)
+    lines = observe(str(own), 10, "questions").questions
+    assert {(line.verb, line.questions) for line in lines} == {("find", 1), ("sql", 1)}
 
 
 def test_a_question_that_is_refused_is_not_noted(lake: Path) -> None:
@@ -270,6 +320,9 @@ def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
         {**line, "count": 0},
         {**line, "count": 10**9},
         {**line, "more": "fields"},
+        {"at": line["at"], "verb": "find", "run_id": "r", "seconds": -1},
+        {"at": line["at"], "verb": "find", "run_id": "r", "seconds": "much"},
+        {"at": line["at"], "verb": "find", "run_id": "x" * 1000, "seconds": 1.0},
     ]
     lines = [each if isinstance(each, bytes) else json.encode(each) for each in wrong]
     (folder / "1-a.jsonl").write_bytes(b"\n".join([json.encode(good), *lines, json.encode(good), b'{"at":']))

@@ -25,6 +25,8 @@ def test_members_are_those_of_the_class(reader: LightReader) -> None:
     members = symbols(reader, "flask.app.Flask", "members")
     assert {"flask.app.Flask.make_response", "flask.app.Flask.default_config"} <= set(members)
     assert len(members) == len(set(members))
+    # Its methods call super(), for which the compiler adds a variable.
+    assert "flask.app.Flask.__class__" not in members
     lines = [each.line for each in relatives(reader, resolve(reader, "flask.app.Flask"))["members"]]
     assert lines == sorted(lines, key=lambda line: line or 0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from codeanatomy.errors import UnknownName
 from codeanatomy.lake.manifest import InputPin
 from codeanatomy.query.status.run_reports import RunReport, Runs, StepReport, TableVersions, run_report, runs
 from support.commands import RunCommand, command_runner
+from support.light_builds import clean_lake
 from support.small_lakes import HASH, MINUTE, NOON, SmallLake
 
 OTHER = HASH[::-1]
@@ -225,3 +228,57 @@ def test_the_commands_refuse(run: RunCommand, args: tuple[str, ...], code: int, 
     assert (done, out) == (code, "")
     assert said in err
     assert "Traceback" not in err
+
+
+# Runs that have not ended
+
+
+def leave_lease(lake: Path, run_id: str) -> None:
+    """Take the lease in another process, which ends without releasing it."""
+    program = (
+        "import os, sys; from codeanatomy.lake.lease import acquire\n"
+        "acquire(sys.argv[1], sys.argv[2], ['a', 'b'], wait=False, report=print, base_run_id=None)\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, lake, run_id], check=True)
+
+
+def test_a_dead_run_of_a_new_lake_is_listed(tmp_path: Path, run: RunCommand) -> None:
+    leave_lease(tmp_path / "lake", "first")
+    listed = runs(str(tmp_path / "lake"))
+    assert [(each.run_id, each.status, each.repositories, each.succeeded) for each in listed.rows] == [
+        ("first", "dead", 2, 0)
+    ]
+    code, _, err = run("runs", "--lake", str(tmp_path / "lake"))
+    assert (code, err) == (0, "1 run\n")
+    code, _, err = run("find", "a", "--lake", str(tmp_path / "lake"))
+    assert code == 6
+    assert "its only run is dead: run first" in err
+    assert "wait" not in err
+
+
+def test_a_dead_run_after_others_is_listed_first(tmp_path: Path) -> None:
+    lake = SmallLake(tmp_path)
+    lake.publish("one", {"a": {}})
+    leave_lease(lake.root, "two")
+    assert [(each.run_id, each.status) for each in runs(str(lake.root)).rows] == [
+        ("two", "dead"),
+        ("one", "succeeded"),
+    ]
+
+
+def test_the_next_run_records_a_dead_one(tmp_path: Path) -> None:
+    source, lake = tmp_path / "a", tmp_path / "lake"
+    source.mkdir()
+    (source / "m.py").write_text("x = 1\n")
+    leave_lease(lake, "first")
+    report = clean_lake(lake, {"a": source})
+    assert [(each.run_id, each.status) for each in runs(str(lake)).rows] == [
+        (report.run_id, "succeeded"),
+        ("first", "failed"),
+    ]
+    dead = run_report(str(lake), "first").repositories
+    assert [row.repo_id for row in dead] == ["a", "b"]
+    assert dead[0].error == (
+        f"the run died; steps that were done: none; run {report.run_id} has taken over or undone them"
+    )

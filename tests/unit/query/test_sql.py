@@ -514,7 +514,10 @@ def test_an_answer_is_like_that_of_a_verb(reader: LightReader, ask_lake: Path) -
     assert (found.run_id, found.freshness, found.coverage) == (verb.run_id, verb.freshness, verb.coverage)
     assert [fresh.repo_id for fresh in found.freshness] == ["depot", "flask", "shop"]
     assert list(found) == list(found.rows)
-    assert {*Answer.__struct_fields__} - {"symbols"} == {*SqlAnswer.__struct_fields__} - {"views", "sql"}
+    assert {*Answer.__struct_fields__} - {"symbols", "unknown"} == {*SqlAnswer.__struct_fields__} - {
+        "views",
+        "sql",
+    }
     assert [str(field.type) for field in found.to_arrow().schema] == ["string", "int64"]
     assert list(found.to_pandas().columns) == ["name", "line"]
 

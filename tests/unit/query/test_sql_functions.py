@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from codeanatomy.errors import SqlRefused
 from codeanatomy.query.sql.allowed import FORMS, FUNCTIONS
 from codeanatomy.query.sql.light import run_sql
 from support.ask_lake import reader_of
-from support.sql_functions import BY_ROW, PARTS, RECORDED, answers_of, differences, is_same
+from support.sql_functions import BY_ROW, FAILING, GUARDED, PARTS, RECORDED, answers_of, differences, is_same
 
 
 def test_duckdb_answers_what_spark_answers(ask_lake: Path) -> None:
@@ -19,6 +22,18 @@ def test_duckdb_answers_what_spark_answers(ask_lake: Path) -> None:
     found = answers_of(lambda text: run_sql(reader, text, limit=100, seconds=30))
     assert {len(values) for part in BY_ROW for values in found[part].values()} == {len(RECORDED["rows"])}
     assert differences(found) == {}
+
+
+@pytest.mark.parametrize(("expression", "message"), FAILING.items())
+def test_what_cannot_be_computed_is_an_error(ask_lake: Path, expression: str, message: str) -> None:
+    with pytest.raises(SqlRefused, match=message):
+        run_sql(reader_of(ask_lake), f"SELECT {expression} FROM calls WHERE line > 1", limit=100, seconds=30)
+
+
+@pytest.mark.parametrize("expression", GUARDED)
+def test_what_is_not_computed_is_no_error(ask_lake: Path, expression: str) -> None:
+    statement = f"SELECT {expression} FROM calls WHERE line > 1"
+    assert len(run_sql(reader_of(ask_lake), statement, limit=5, seconds=30).rows) == 5
 
 
 def test_every_function_and_form_is_asked() -> None:

@@ -99,4 +99,4 @@ def test_an_argument_is_a_value(reader: LightReader) -> None:
 
 def test_a_table_that_was_not_published(reader: LightReader) -> None:
     with pytest.raises(TableMissing, match="not published"):
-        reader.rows(Query("SELECT * FROM t", {"t": Slice("cdf_cursors")}))
+        reader.rows(Query("SELECT * FROM t", {"t": Slice("run_lease")}))

@@ -12,6 +12,7 @@ import pytest
 
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import TableMissing
+from codeanatomy.lake.engine_facts import EngineFacts
 from codeanatomy.lake.lease import LeaseRow, acquire
 from codeanatomy.query.status import lake_status as module
 from codeanatomy.query.status.lake_status import LakeStatus, Writer, status
@@ -111,6 +112,16 @@ def test_a_relative_source_is_looked_for_here(
     made.publish("one", {"a": {**built_from(source), "repo_root": source.name}})
     monkeypatch.chdir(tmp_path)
     assert state(made) == "unchanged"
+
+
+def test_the_engine_is_that_of_the_newest_build(lake: SmallLake) -> None:
+    assert status(str(lake.root), ExtractOptions()).engine_facts is None
+    facts = EngineFacts("spark", "local[2]", "own", "4.2.0", "4.4.0")
+    lake.publish("spark", {"a": msgspec.structs.asdict(facts)})
+    # Maintenance has none.
+    lake.publish("upkeep", {"a": {"mode": "maintenance"}})
+    assert status(str(lake.root), ExtractOptions()).engine_facts == facts
+    assert status(str(lake.root), ExtractOptions(), "upkeep").run_id == "upkeep"
 
 
 def test_the_newest_run_that_failed_is_told(lake: SmallLake) -> None:

@@ -109,6 +109,45 @@ def test_an_unknown_name_has_the_closest_ones(reader: LightReader) -> None:
     assert far.value.candidates == ()
 
 
+@pytest.mark.parametrize(
+    ("typed", "closest"),
+    [
+        ("Crt.totl", "shop.cart.Cart.total"),
+        # No such owner: what has such a name.
+        ("nowhere.totl", "shop.cart.total"),
+        # Every name of one or two letters differs from it by one.
+        ("q", None),
+        # As far from `checkout` as it is long.
+        ("cutout_box", None),
+    ],
+)
+def test_only_what_is_near_is_suggested(reader: LightReader, typed: str, closest: str | None) -> None:
+    with pytest.raises(UnknownSymbol) as caught:
+        resolve(reader, typed, "shop")
+    names = [row["symbol"] for row in caught.value.candidates]
+    assert (closest in names) if closest else names == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "message", "hint"),
+    [
+        ("nofile.py:1", "no file 'nofile.py' is in the lake", "name a file by its path below the repository"),
+        ("shop/crt.py:3", "no file 'shop/crt.py' is in the lake", "closest: shop/cart.py"),
+        ("crt.py", "no file 'crt.py' is in the lake", "closest: shop/cart.py"),
+        ("shop/cart.pz:3:5", "no file 'shop/cart.pz' is in the lake", "closest: shop/cart.py"),
+        (
+            "shop/cart.py:9999",
+            "shop/cart.py has fewer than 9999 lines, or no code",
+            "name a line of it, or shop/cart.py",
+        ),
+    ],
+)
+def test_a_place_that_is_not_there(reader: LightReader, typed: str, message: str, hint: str) -> None:
+    with pytest.raises(UnknownSymbol) as caught:
+        resolve(reader, typed, "shop")
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
 def test_definitions_of_one_name_are_one_symbol(reader: LightReader) -> None:
     # The function, and the variable it is bound to.
     found = resolve(reader, "shop.cart.total")

@@ -71,6 +71,13 @@ def both(x=1):
     if y:
         y = price(x)
     return y
+
+
+def pick(first, other=None):
+    chosen = first if other is None else (other or 5)
+    if (kept := chosen) and first:
+        price(kept and (again := chosen))
+    return again
 """
 
 
@@ -103,35 +110,27 @@ def test_a_parameter_gets_the_arguments_of_calls(lake: Lake) -> None:
     answer = lake.flows(f"{KEEP}.value", direction="from")
     assert rows(answer) == [
         # `keep(LIMIT)` in another module: the name that is imported there, and the variable itself.
-        (1, 13, "REACHES", "shop.paths.limits.LIMIT"),
-        (1, 13, "REFERS_TO", f"{VALUES}.LIMIT"),
-        (1, 13, "PASSES_TO", f"{KEEP}.value"),
-        (1, 15, "REACHES", f"{VALUES}.take.two"),
-        (1, 15, "PASSES_TO", f"{KEEP}.value"),
-        (1, 33, "REFERS_TO", f"{VALUES}.Shelf.item"),
-        (1, 33, "PASSES_TO", f"{KEEP}.value"),
-        (1, 38, "REACHES", f"{VALUES}.outer.x"),
-        (1, 38, "PASSES_TO", f"{KEEP}.value"),
-        (1, 44, "REACHES", f"{VALUES}.LIMIT"),
-        (1, 44, "PASSES_TO", f"{KEEP}.value"),
+        (1, 13, "PASSES_TO", "shop.paths.limits.LIMIT"),
+        (1, 13, "PASSES_TO", f"{VALUES}.LIMIT"),
+        (1, 15, "PASSES_TO", f"{VALUES}.take.two"),
+        (1, 33, "PASSES_TO", f"{VALUES}.Shelf.item"),
+        (1, 38, "PASSES_TO", f"{VALUES}.outer.x"),
+        (1, 44, "PASSES_TO", f"{VALUES}.LIMIT"),
         # A constant: there is no variable behind it.
         (2, 5, "COPIES", f"{VALUES}.LIMIT"),
-        (2, 10, "REACHES", f"{VALUES}.give.amount"),
-        (2, 10, "PASSES_TO", f"{VALUES}.take.two"),
-        (2, 30, "REACHES", f"{VALUES}.Shelf.__init__.item"),
-        (2, 30, "COPIES", f"{VALUES}.Shelf.item"),
+        (2, 10, "PASSES_TO", f"{VALUES}.give.amount"),
+        (2, 30, "COPIES", f"{VALUES}.Shelf.__init__.item"),
     ]
     by_line = {(row["line"], row["relation"]): row for row in answer}
-    assert by_line[10, "REACHES"]["via"] == f"{VALUES}.take.two"
-    assert by_line[10, "REACHES"]["inside"] == f"{VALUES}.give"
+    assert by_line[10, "PASSES_TO"]["via"] == f"{VALUES}.take.two"
+    assert by_line[10, "PASSES_TO"]["inside"] == f"{VALUES}.give"
     # A way is trusted as much as its least trusted step.
     assert by_line[30, "COPIES"]["confidence"] == 0.7
 
 
 def test_an_attribute_gets_what_is_assigned_to_it(lake: Lake) -> None:
     assert rows(lake.flows("values.Shelf.item", direction="from")) == [
-        (1, 30, "REACHES", f"{VALUES}.Shelf.__init__.item"),
-        (1, 30, "COPIES", f"{VALUES}.Shelf.item"),
+        (1, 30, "COPIES", f"{VALUES}.Shelf.__init__.item"),
     ]
 
 
@@ -143,37 +142,29 @@ def test_only_so_far(lake: Lake) -> None:
 def test_recursion_ends(lake: Lake) -> None:
     loop = "shop.paths.values.loop"
     assert rows(lake.flows(f"{loop}.n", direction="from", depth=50)) == [
-        (1, 25, "REACHES", f"{loop}.n"),
         (1, 25, "PASSES_TO", f"{loop}.n"),
     ]
 
 
 def test_calls_are_named_and_followed_if_wanted(app: Lake) -> None:
     assert rows(app.flows("pay.main.total", direction="from")) == [
-        (1, 23, "CALLS", "pay.price"),
-        (1, 23, "COPIES", "pay.main.total"),
+        (1, 23, "COPIES", "pay.price"),
     ]
     assert rows(app.flows("pay.main.total", direction="from", returns=True)) == [
-        (1, 23, "CALLS", "pay.price"),
-        (1, 23, "COPIES", "pay.main.total"),
+        (1, 23, "COPIES", "pay.price"),
         # `return item.cost` is an end.
         (2, 6, "RETURNED", "pay.price"),
-        (2, 8, "REACHES", "pay.price.fallback"),
-        (2, 8, "RETURNED", "pay.price"),
+        (2, 8, "RETURNED", "pay.price.fallback"),
         (3, 7, "COPIES", "pay.price.fallback"),
     ]
 
 
 def test_a_coroutine_is_no_value_until_it_is_awaited(app: Lake) -> None:
     assert rows(app.flows("pay.main.page", direction="from", returns=True)) == [
-        (1, 21, "CALLS", "pay.fetch"),
-        (1, 21, "COPIES", "pay.main.page"),
-        (2, 12, "REACHES", "pay.fetch.url"),
-        (2, 12, "RETURNED", "pay.fetch"),
-        (3, 21, "REACHES", "pay.main.link"),
-        (3, 21, "PASSES_TO", "pay.fetch.url"),
-        (3, 22, "REACHES", "pay.main.link"),
-        (3, 22, "PASSES_TO", "pay.fetch.url"),
+        (1, 21, "COPIES", "pay.fetch"),
+        (2, 12, "RETURNED", "pay.fetch.url"),
+        (3, 21, "PASSES_TO", "pay.main.link"),
+        (3, 22, "PASSES_TO", "pay.main.link"),
     ]
     assert rows(app.flows("pay.main.pending", direction="from", returns=True)) == [
         (1, 22, "COPIES", "pay.main.pending")
@@ -186,20 +177,32 @@ def test_a_coroutine_is_no_value_until_it_is_awaited(app: Lake) -> None:
 
 def test_both_assignments_of_a_variable_and_a_property(app: Lake) -> None:
     assert rows(app.flows("pay.both.y", direction="from", returns=True, depth=1)) == [
-        (1, 47, "REACHES", "pay.both.x"),
-        (1, 47, "COPIES", "pay.both.y"),
-        (1, 49, "CALLS", "pay.price"),
-        (1, 49, "COPIES", "pay.both.y"),
+        (1, 47, "COPIES", "pay.both.x"),
+        (1, 49, "COPIES", "pay.price"),
     ]
     found = rows(app.flows("Basket.show.shown", direction="from", returns=True))
     assert found == [
-        (1, 42, "CALLS", "pay.Basket.rate"),
-        (1, 42, "COPIES", "pay.Basket.show.shown"),
-        (2, 39, "REFERS_TO", "pay.Basket.tax"),
-        (2, 39, "RETURNED", "pay.Basket.rate"),
+        (1, 42, "COPIES", "pay.Basket.rate"),
+        (2, 39, "RETURNED", "pay.Basket.tax"),
         (3, 32, "COPIES", "pay.Basket.tax"),
-        (3, 35, "REACHES", "pay.Basket.__init__.tax"),
-        (3, 35, "COPIES", "pay.Basket.tax"),
+        (3, 35, "COPIES", "pay.Basket.__init__.tax"),
+    ]
+
+
+def test_a_branch_and_an_operand_are_the_value(app: Lake) -> None:
+    """The condition of a conditional is none; an operand that is a constant is an end."""
+    pick, item = "pay.pick", "pay.price.item"
+    assert rows(app.flows("pay.pick.other", depth=2)) == [
+        (1, 54, "REACHES", f"{pick}.other"),
+        (1, 54, "COPIES", f"{pick}.chosen"),
+        (2, 55, "COPIES", f"{pick}.kept"),
+        (2, 56, "COPIES", f"{pick}.again"),
+        (2, 56, "PASSES_TO", item),
+    ]
+    assert rows(app.flows("pay.pick.chosen", direction="from")) == [
+        (1, 54, "COPIES", f"{pick}.first"),
+        (1, 54, "COPIES", f"{pick}.other"),
+        (1, 54, "COPIES", f"{pick}.chosen"),
     ]
 
 

@@ -72,6 +72,32 @@ def test_only_a_test_of_nothing_else_is_for_type_checkers(reader: LightReader) -
     ]
 
 
+def test_cycles_that_exist_at_run_time(reader: LightReader) -> None:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in reader.rows(cycles(reader, runtime=True, repo_id="shop").query):
+        named = dict(zip(COLUMNS, row, strict=True))
+        found.setdefault(named["group_id"], []).append(named)
+    assert {row["method"] for rows in found.values() for row in rows} == {"module level"}
+    # Not `early`, which imports in a function, nor `typed`, which imports for type checkers.
+    assert sorted((rows[0]["symbol"], rows[0]["amount"]) for rows in found.values()) == [
+        ("shop.ends.negated", 2),
+        ("shop.waste.loop_one", 3),
+    ]
+
+
+def test_a_larger_group_is_cut_to_what_runs_at_import(reader: LightReader) -> None:
+    whole, runtime = (
+        reader.rows(cycles(reader, runtime=runtime, repo_id="flask").query) for runtime in (False, True)
+    )
+    assert {row[COLUMNS.index("amount")] for row in whole} == {20}
+    assert runtime == []
+
+
+def test_run_time_is_about_imports(reader: LightReader) -> None:
+    with pytest.raises(UsageError, match="--runtime is about imports"):
+        cycles(reader, by="calls", runtime=True)
+
+
 def test_functions_that_call_each_other(reader: LightReader) -> None:
     assert waste(reader, "calls") == [
         (

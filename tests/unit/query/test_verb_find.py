@@ -36,6 +36,11 @@ def test_of_one_repository_and_kind(lake: Lake) -> None:
     assert found(lake, "Price", kind="function") == []
 
 
+def test_variables_that_the_compiler_adds_are_no_members(lake: Lake) -> None:
+    assert found(lake, "flask.app.Flask.__class__*") == []
+    assert found(lake, "flask.app.Flask.*")
+
+
 def test_patterns(lake: Lake) -> None:
     names = found(lake, "p?ng", repo_id="shop")
     assert [row[0] for row in names] == ["shop.cart.ping", "shop.cart.pong"]
@@ -61,6 +66,9 @@ def test_nothing_is_an_answer(lake: Lake) -> None:
     answer = lake.find("no_such_name_at_all")
     assert (answer.rows, answer.total, answer.cut, answer.more) == ((), 0, 0, None)
     assert lake.find("chekout", repo_id="shop").notes == ("closest: shop.cart.Cart.checkout",)
+    assert lake.find("xxxxxxxxxx", repo_id="shop").notes == ()
+    in_no_file = ("no file 'crt.py' is in the lake", "closest: shop/cart.py")
+    assert lake.find("crt.py:1", repo_id="shop").notes == in_no_file
 
 
 def test_an_unknown_kind_is_refused(lake: Lake) -> None:

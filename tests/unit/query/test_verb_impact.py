@@ -49,7 +49,7 @@ def test_a_class_with_all_that_is_inside_of_it(lake: Lake) -> None:
     ]
     assert [row["test"] for row in found] == [False] * 7 + [True] * 3
     # `expected` is test code, but no test.
-    assert found.notes == ("tests that reach it: 1",)
+    assert found.notes == ("tests that reach it: 1, the nearest: tests.test_paths.test_far (depth 5)",)
 
 
 def test_only_so_far(lake: Lake) -> None:
@@ -57,6 +57,8 @@ def test_only_so_far(lake: Lake) -> None:
         "shop.paths.steps.near",
         "shop.paths.values.idle",
     ]
+    beyond = "beyond depth 1: 4 more definitions, tests among them: 1; use --depth 3 to list them"
+    assert lake.impact("paths.steps.send", depth=1).notes == ("no test reaches it within depth 1", beyond)
 
 
 def test_users_of_a_variable_here_and_in_other_modules(lake: Lake) -> None:

@@ -5,7 +5,12 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.query.answers import Answer
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.lake import Lake
+from support import corpus
+from support.callers_and_refs import callers_without_reference
+from support.folders import CASES
+from support.light_builds import clean_lake
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +62,72 @@ def test_a_place_is_told_once(lake: Lake) -> None:
     spots = [(row["path"], row["line"], row["inside"]) for row in rows]
     assert len(rows) == 47
     assert len(set(spots)) > 30
+
+
+def test_a_keyword_is_a_reference_to_the_parameter(lake: Lake) -> None:
+    """At the span of its name, so that a rename finds it."""
+    rows = lake.refs("shop.paths.keywords.pack.label").rows
+    assert [(row["line"], row["kind"], row["relation"], row["role"], row["inside"]) for row in rows] == [
+        (9, "NAME_REF", "REFERS_TO", "load", "shop.paths.keywords.pack"),
+        (13, "ARGUMENT", "REFERS_TO", "keyword", "shop.paths.keywords.send"),
+        (14, "ARGUMENT", "REFERS_TO", "keyword", "shop.paths.keywords.send"),
+    ]
+    source = (CASES / "ask/shop/shop/paths/keywords.py").read_bytes()
+    spans = lake.sql(
+        "SELECT e.bstart, e.bend FROM edges e JOIN nodes n ON n.node_id = e.dst_node_id"
+        " WHERE e.edge_kind = 'REFERS_TO' AND n.qualname = 'shop.paths.keywords.pack.label'"
+        " AND e.role = 'keyword' ORDER BY 1"
+    )
+    assert [source[row["bstart"] : row["bend"]] for row in spans] == [b"label", b"label"]
+
+
+def test_calls_that_do_not_name_it_are_listed(lake: Lake) -> None:
+    rows = lake.refs("shop.paths.keywords.Scale.__add__").rows
+    assert [(row["line"], row["kind"], row["relation"], row["role"]) for row in rows] == [
+        (24, "AST_NODE", "CALLS", "operator")
+    ]
+    rows = lake.refs("shop.paths.keywords.pack").rows
+    assert [(row["line"], row["kind"], row["relation"], row["role"]) for row in rows] == [
+        (13, "NAME_REF", "REFERS_TO", "load"),
+        (14, "NAME_REF", "REFERS_TO", "load"),
+        (25, "NAME_REF", "REFERS_TO", "load"),
+        (26, "CALLSITE", "CALLS", None),
+    ]
+
+
+def test_every_caller_has_a_reference(lake: Lake) -> None:
+    """For all functions and classes of flask and the shop: `refs` and `callers` have one source."""
+    assert callers_without_reference(lake) == []
+
+
+@pytest.mark.system
+def test_every_caller_in_requests_has_a_reference(tmp_path: Path) -> None:
+    assert clean_lake(tmp_path / "lake", {"requests": corpus.package("requests")}).status == "succeeded"
+    assert callers_without_reference(Lake.open(str(tmp_path / "lake"))) == []
+
+
+def test_names_in_quoted_annotations_are_references(tmp_path: Path) -> None:
+    """At the span of the name, so that a rename finds it; a class that is used only there is not dead."""
+    text = (
+        "from typing import Callable\n"
+        "class _State: ...\nclass _Dead: ...\n"
+        "def start(hook: Callable[['_State'], bool], states: \"list[_State]\"):\n    return hook, states\n"
+        "Hook = Callable[['_State'], bool]\n"
+    )
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job" / "job.py").write_text(text, encoding="utf-8")
+    assert clean_lake(tmp_path / "lake", {"job": tmp_path / "job"}).status == "succeeded"
+    assert not verify(str(tmp_path / "lake")).findings
+    lake = Lake.open(str(tmp_path / "lake"))
+    rows = lake.refs("job._State").rows
+    assert [
+        (row["line"], row["relation"], row["inside"], row["confidence"], row["method"]) for row in rows
+    ] == [
+        (4, "REFERS_TO", "job.start", 0.9, "scope"),
+        (4, "REFERS_TO", "job.start", 0.9, "scope"),
+        (6, "REFERS_TO", "job", 0.9, "scope"),
+    ]
+    assert [row["symbol"] for row in lake.unused(kind="class", min_confidence=0.3)] == ["job._Dead"]
 
 
 def test_outside_and_unused(lake: Lake) -> None:

@@ -27,6 +27,7 @@ from codeanatomy.node_ids import edge_id
 from codeanatomy.query.checks.key_rules import key_rules
 from codeanatomy.query.checks.verify import Finding, Verification, verify
 from codeanatomy.query.checks.verify_rules import RULES
+from support.light_builds import clean_lake
 from support.tiny_graph import (
     ARGUMENT,
     BINDING,
@@ -662,3 +663,11 @@ def test_the_command_refuses(sound: Path, run: Ran, args: tuple[str, ...], code:
     assert (done, out) == (code, "")
     assert said in err
     assert "Traceback" not in err
+
+
+def test_a_repository_without_files_has_nothing_to_find(tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "README.md").write_text("# Nothing\n")
+    clean_lake(tmp_path / "lake", {"empty": tmp_path / "source"})
+    found = verify(str(tmp_path / "lake"))
+    assert (found.findings, sum(found.rows.values())) == ((), 0)

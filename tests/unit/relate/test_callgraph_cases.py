@@ -14,7 +14,7 @@ import pytest
 from codeanatomy.arrow import unpack_rows
 from codeanatomy.node_ids import binding_id, definition_key, scope_id
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.state import State
 from support import callgraph_score as score
 from support.relate_stage import call_edges, relations, solved, sources_below
 
@@ -27,11 +27,11 @@ NEWLINE = b"\n"
 
 
 @cache
-def _values(folder: Path) -> Values:
+def _values(folder: Path) -> State:
     return solved(sources_below(folder))
 
 
-def values_of(case: score.Case) -> Values:
+def values_of(case: score.Case) -> State:
     return _values(case.folder)
 
 
@@ -42,6 +42,17 @@ def test_the_call_graph_is_exact(case: score.Case) -> None:
     known = MISSES.get(case.repo_id, {"missing": [], "extra": []})
     assert sorted(map(list, wanted - found)) == known["missing"]
     assert sorted(map(list, found - wanted)) == known["extra"]
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.through], ids=lambda case: case.repo_id)
+def test_wrappers_are_transparent(case: score.Case) -> None:
+    rows = [row for made in relations(values_of(case)) for row in made.rows()]
+    edges = {
+        (row["src_qname"], row["dst_qname"])
+        for row in rows
+        if row["relation_kind"] == "CALL_GRAPH" and row["resolution_method"] == "forwarded"
+    }
+    assert edges == score.edges(case.through)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.refs], ids=lambda case: case.repo_id)

@@ -57,6 +57,8 @@ def label_problems(case: score.Case, seen: dict[str, Any]) -> dict[str, Any]:
         "called, not labelled": (calls | c_calls) - case.elsewhere - labelled,
         "labelled, not called": (inside | in_c) - calls - c_calls - case.unobserved,
         "called although labelled as not observable": case.unobserved & (calls | c_calls),
+        "through a wrapper, not run below": score.edges(case.through)
+        - {tuple(edge) for edge in seen["below"]},
         "not observable and not labelled": case.unobserved - labelled,
     }
     return {name: value for name, value in problems.items() if value}

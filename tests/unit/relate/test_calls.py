@@ -170,6 +170,10 @@ def test_a_property_means_the_function_that_runs() -> None:
         ("import threading\nthreading.Lock()()", "external_result"),
         ("from typing import Callable\ndef f(g: Callable[[], int]): g()", "unknown_value"),
         ("x = 1\nx()", "not_callable"),
+        (
+            "import contextlib\n@contextlib.contextmanager\ndef c(): yield\n@c()\ndef f(): ...\nf()",
+            "external_result",
+        ),
     ],
 )
 def test_why_nothing_runs(text: str, reason: str) -> None:

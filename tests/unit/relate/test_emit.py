@@ -17,8 +17,8 @@ import pytest
 from codeanatomy import catalog
 from codeanatomy.node_ids import PREFIXES
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.values.analysis import Values
 from codeanatomy.relate.values.solver import MAX_OBJECTS
+from codeanatomy.relate.values.state import State
 from support import callgraph_score as score
 from support.folders import TESTS
 from support.relate_stage import call_edges, digest, relations, solved, sources_below
@@ -31,7 +31,7 @@ SITES = {"CALLSITE", "AST_NODE", "DECORATOR"}
 # Which nodes a relation may join.
 ENDS: dict[str, tuple[set[str], set[str]]] = {
     "REFERS_TO": (
-        {"NAME_REF", "ATTRIBUTE_REF"},
+        {"NAME_REF", "ATTRIBUTE_REF", "ARGUMENT", "AST_NODE"},
         {*DEFINITIONS, *MODULES, "PARAMETER", "QUALIFIED_NAME"},
     ),
     "DEFINES_BINDING": ({"ATTRIBUTE_REF"}, {"BINDING"}),
@@ -42,8 +42,10 @@ ENDS: dict[str, tuple[set[str], set[str]]] = {
     "CALLS_NAME": (SITES, {"QUALIFIED_NAME"}),
     "INSTANTIATES": (SITES, {"CLASS"}),
     "CALL_GRAPH": ({"FUNCTION", "MODULE"}, {"FUNCTION", "QUALIFIED_NAME"}),
-    "PASSES_TO": ({"ARGUMENT"}, {"PARAMETER"}),
+    "PASSES_TO": ({"ARGUMENT"}, {"PARAMETER", "BINDING"}),
     "INHERITS": ({"CLASS"}, {"CLASS", "QUALIFIED_NAME"}),
+    "HAS_ANCESTOR": ({"CLASS"}, {"CLASS", "QUALIFIED_NAME"}),
+    "ENTRY_POINT": ({"AST_NODE"}, {"FUNCTION", "CLASS"}),
     "OVERRIDES": ({"FUNCTION"}, {"FUNCTION"}),
     "DECORATES": ({"DECORATOR"}, {"FUNCTION", "CLASS"}),
 }
@@ -52,7 +54,7 @@ ENDS: dict[str, tuple[set[str], set[str]]] = {
 KEY = catalog.table(RELATIONS).primary_key
 
 
-def rows_of(values: Values) -> list[Row]:
+def rows_of(values: State) -> list[Row]:
     return [row for rows in relations(values) for row in rows.batch().to_pylist()]
 
 
@@ -126,6 +128,68 @@ def test_calls_say_how_they_are_known() -> None:
         "7 PASSES_TO x scope 0.9",
         "11 PASSES_TO _ values 0.5",
         "11 PASSES_TO a values 0.5",
+    ]
+
+
+def test_keywords_refer_to_parameters() -> None:
+    """At the span of the keyword as written; a key of `**more` is no parameter."""
+    text = (
+        "def f(name, *, größe=0, **more): ...\ndef g(name=1): ...\nf(name=1, größe=2, other=3)\n"
+        "f(\n  name = g(name=(1)))\n(f if g else g)(name=2)\nlen(obj=1)\nf(gr\u00f6ße=1, name=2)\n"
+        "f(gro\u0308ße=1, name=2)\n"
+    )
+    rows = [row for row in rows_of(solved({"main.py": text})) if row["role"] == "keyword"]
+    found = [
+        (
+            row["line"],
+            text.encode()[row["bstart"] : row["bend"]].decode(),
+            row["dst_qname"],
+            row["confidence"],
+        )
+        for row in sorted(rows, key=lambda row: (row["bstart"], row["dst_qname"]))
+    ]
+    assert found == [
+        (3, "name", "main.f.name", 0.9),
+        (3, "größe", "main.f.größe", 0.9),
+        (5, "name", "main.f.name", 0.9),
+        (5, "name", "main.g.name", 0.9),
+        (6, "name", "main.f.name", 0.5),
+        (6, "name", "main.g.name", 0.5),
+        (8, "größe", "main.f.größe", 0.9),
+        (8, "name", "main.f.name", 0.9),
+        (9, "gro\u0308ße", "main.f.größe", 0.9),
+        (9, "name", "main.f.name", 0.9),
+    ]
+    assert {(row["src_kind"], row["dst_kind"]) for row in rows} == {("ARGUMENT", "PARAMETER")}
+
+
+def test_fixtures_are_called_where_they_are_requested() -> None:
+    """At the parameter; at the function if no parameter requests them, and then they are no alternatives."""
+    conftest = (
+        "import pytest\n@pytest.fixture(autouse=True)\ndef a(): ...\n@pytest.fixture\ndef b(): return 's'\n"
+        "@pytest.fixture\ndef c(b, unknown): return b\n"
+    )
+    tests = (
+        "import pytest\n@pytest.mark.usefixtures('b')\ndef test_c(c):\n  c.upper()\n"
+        "  with pytest.raises(OSError) as e: ...\n  e.value.args\n"
+    )
+    sources = {"conftest.py": conftest, "test_c.py": tests}
+    assert [line for line in shown(sources, "CALLS") if "fixture" in line] == [
+        "7 CALLS conftest.b fixture values 0.7",
+        "3 CALLS conftest.a fixture values 0.7",
+        "3 CALLS conftest.b fixture values 0.7",
+        "3 CALLS conftest.c fixture values 0.7",
+    ]
+    rows = [
+        row for row in rows_of(solved(sources)) if row["role"] == "fixture" and row["path"] == "test_c.py"
+    ]
+    spans = {row["dst_qname"]: tests[row["bstart"] : row["bend"]] for row in rows}
+    assert spans["conftest.c"] == "c"
+    assert spans["conftest.a"] == spans["conftest.b"] == tests[tests.index("def") :].rstrip()
+    assert {(row["src_kind"], row["ambiguity_group_id"]) for row in rows} == {("AST_NODE", None)}
+    assert shown({"test_c.py": tests}, "REFERS_TO")[-2:] == [
+        "6 REFERS_TO pytest.ExceptionInfo.value values 0.7",
+        "6 REFERS_TO builtins.OSError.args values 0.7",
     ]
 
 
@@ -209,6 +273,48 @@ def test_names_mean_what_scopes_imports_and_builtins_say() -> None:
     ]
 
 
+def test_names_in_quoted_annotations_mean_what_they_would_without_quotes() -> None:
+    sources = {
+        "pkg/__init__.py": "",
+        "pkg/a.py": "class A:\n  class B: ...\nT = 1\n",
+        "main.py": "import typing as t, pkg.a\nfrom pkg.a import A as C, T\nfrom lost import L\n"
+        "def f(p: 'D', q: t.Callable[['D'], \"list[ C ]\"]) -> 'pkg.a.A': ...\n"
+        "class D:\n  def m(self, d: r'D | \"C\"', l: 'L.x', n: 'C.B') -> 't.Optional[T]':\n"
+        "    x: t.Literal['D', 'C'] | t.Annotated['D', 'C'] = 1\n"
+        "    y: t.cast('D', x) = 'D'; z: 'nowhere or D' = 2; u: 'nowhere' = 3; v: 'int' = 4\n"
+        "class E:\n  def g(self): return E\n  D = None\n  def h(self, d: 'D', e: 'E'): ...\n",
+    }
+    text = sources["main.py"]
+    rows = [row for row in rows_of(solved(sources)) if row["rule_name"] == "quoted_name"]
+    check(rows)
+    assert [
+        (row["line"], text[row["bstart"] : row["bend"]], row["role"], row["dst_qname"], row["confidence"])
+        for row in sorted(rows, key=lambda row: (row["bstart"], row["role"]))
+    ] == [
+        (4, "D", "D", "main.D", 0.9),
+        (4, "D", "D", "main.D", 0.9),
+        (4, "list", "list", "builtins.list", 0.9),
+        (4, "C", "C", "pkg.a.A", 0.9),
+        (4, "pkg", "pkg", "pkg", 0.9),
+        (4, "a", "pkg.a", "pkg.a", 0.9),
+        (4, "A", "pkg.a.A", "pkg.a.A", 0.9),
+        (6, "r'D | \"C\"'", "C", "pkg.a.A", 0.9),
+        (6, "r'D | \"C\"'", "D", "main.D", 0.9),
+        (6, "L", "L", "lost.L", 0.9),
+        (6, "x", "L.x", "lost.L.x", 0.9),
+        (6, "C", "C", "pkg.a.A", 0.9),
+        (6, "B", "C.B", "pkg.a.A.B", 0.9),
+        (6, "t", "t", "typing", 0.9),
+        (6, "Optional", "t.Optional", "typing.Optional", 0.9),
+        (6, "T", "T", "pkg.a.T", 0.9),
+        (7, "D", "D", "main.D", 0.9),
+        (8, "int", "int", "builtins.int", 0.9),
+        (12, "E", "E", "main.E", 0.9),
+    ]
+    assert {row["src_kind"] for row in rows} == {"AST_NODE"}
+    assert {row["resolution_method"] for row in rows} == {"scope", "import", "builtin"}
+
+
 def test_attributes_mean_members_bindings_and_names_outside() -> None:
     text = (
         "import os\nclass A:\n  y = 1\n  def __init__(self): self.x = os\n"
@@ -231,6 +337,20 @@ def test_attributes_mean_members_bindings_and_names_outside() -> None:
         "6 REFERS_TO main.A.m annotation 0.3",
         "6 REFERS_TO unknown_receiver",
         "7 REFERS_TO main.A.m values 0.7",
+    ]
+
+
+def test_members_come_from_certain_receivers() -> None:
+    text = (
+        "class A:\n  kept = 0\nclass B(A): ...\nclass C: ...\nclass D: ...\n"
+        "def one(): return A()\ndef two(n): return A() if n else C()\n"
+        "one().p = 1\ntwo(0).q = 2\none().__class__ = D\nB().kept = 4\n"
+        "for x in (A(), B()):\n  x.s = 5\ndef hinted(c: C): c.t = 6\n"
+    )
+    assert shown({"main.py": text}, "DEFINES_BINDING") == [
+        "8 DEFINES_BINDING main.A.p values 0.7",
+        "11 DEFINES_BINDING main.A.kept values 0.7",
+        "13 DEFINES_BINDING main.A.s values 0.7",
     ]
 
 
@@ -564,3 +684,69 @@ def test_rows_of_packages_of_the_standard_library_are_sound() -> None:
         check(rows)
         sites = Counter(row["src_id"] for row in rows if row["relation_kind"].startswith("CALLS"))
         assert max(sites.values()) <= 2 * MAX_OBJECTS
+
+
+FIELDS = """
+from dataclasses import InitVar, dataclass, field
+
+
+@dataclass
+class Base:
+    first: int
+    hidden: int = field(init=False)
+
+
+@dataclass
+class Child(Base):
+    second: InitVar[int] = 0
+
+
+Child(1, second=2)
+"""
+
+
+def test_arguments_of_a_dataclass_refer_to_its_fields() -> None:
+    rows = rows_of(solved({"main.py": FIELDS}))
+    check(rows)
+    passed = {row["ordinal"]: row["role"] for row in rows if row["relation_kind"] == "PASSES_TO"}
+    assert {number: passed[number] for number in (0, 1)} == {0: "first", 1: "second"}
+    keywords = [row["dst_qname"] for row in rows if row["role"] == "keyword"]
+    assert "main.Child.second" in keywords
+    assert "main.Base.hidden" not in keywords
+
+
+def test_a_decorator_of_many_functions_mixes_no_arguments() -> None:
+    """More than copies are made of other functions."""
+    steps = "".join(f"@logged\ndef step{number}(): ...\n" for number in range(160))
+    text = (
+        "class A:\n    def use(self): ...\nclass B:\n    def use(self): ...\n"
+        "def logged(function):\n    def wrapper(*args):\n        return function(*args)\n    return wrapper\n"
+        f"{steps}@logged\ndef eat(a):\n    a.use()\n@logged\ndef build(b):\n    b.use()\n"
+        "def one():\n    eat(A())\ndef two():\n    build(B())\n"
+    )
+    values = solved({"main.py": text})
+    edges = call_edges(values)
+    assert (edges["main.eat"], edges["main.build"]) == (["main.A.use"], ["main.B.use"])
+    through = {
+        (row["src_qname"], row["dst_qname"])
+        for row in rows_of(values)
+        if row["relation_kind"] == "CALL_GRAPH" and row["resolution_method"] == "forwarded"
+    }
+    assert through == {("main.one", "main.eat"), ("main.two", "main.build")}
+
+
+def test_what_an_annotation_excludes_is_a_hint_with_a_diagnostic() -> None:
+    text = (
+        "class A:\n    def use(self): ...\nclass B:\n    def use(self): ...\n"
+        "def run(a: A | None):\n    a.use()\nrun(B())\n"
+    )
+    (made,) = relations(solved({"main.py": text}))
+    calls = {
+        row["dst_qname"]: row["confidence"]
+        for row in made.rows()
+        if row["relation_kind"] == "CALLS" and row["line"] == 6
+    }
+    assert calls == {"main.A.use": 0.3, "main.B.use": 0.3}
+    (problem,) = made.diagnostics
+    assert (problem.code, problem.place[2]) == ("annotation_disagrees", 5)
+    assert "main.B" in problem.message

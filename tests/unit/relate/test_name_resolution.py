@@ -98,7 +98,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
 @pytest.mark.parametrize("name", REPOSITORIES)
 def test_names_of_a_module_are_what_an_import_finds(name: str, python: dict[str, dict[str, str]]) -> None:
     definitions = NameResolver(solved(REPOSITORIES[name]))
-    found = {word: definitions.targets_of_name("main", word) for word in python[name]}
+    found = {word: definitions.search(("name", "main", word)) for word in python[name]}
     assert {word: [each.qname for each in targets] for word, targets in found.items()} == {
         word: [qname] for word, qname in python[name].items()
     }
@@ -107,7 +107,7 @@ def test_names_of_a_module_are_what_an_import_finds(name: str, python: dict[str,
 
 def meant(sources: dict[str, str], name: str, module: str = "main") -> list[tuple[str, str | None]]:
     texts = {path: dedent(text) for path, text in sources.items()}
-    return [(each.kind, each.qname) for each in NameResolver(solved(texts)).targets_of_name(module, name)]
+    return [(each.kind, each.qname) for each in NameResolver(solved(texts)).search(("name", module, name))]
 
 
 @pytest.mark.parametrize("text", ["from . import a\n", "from p import a\n", "from . import a, b\n"])
@@ -158,7 +158,7 @@ def test_a_module_and_its_stub_are_one() -> None:
         "main.py": "from m import f, g\n",
     }
     definitions = NameResolver(solved(sources))
-    [f], [g] = definitions.targets_of_name("main", "f"), definitions.targets_of_name("main", "g")
+    [f], [g] = definitions.search(("name", "main", "f")), definitions.search(("name", "main", "g"))
     files = {program.path: program.file_id for program in definitions.values.programs}
     assert f == Target(
         "FUNCTION", definitions.node_id_at("FUNCTION", definitions.values.files["m.py"], (0, 12, 1)), "m.f"
@@ -176,9 +176,11 @@ def test_namespace_packages_are_packages_of_the_repository() -> None:
     }
     definitions = NameResolver(solved(sources))
     space, one = (Target("PACKAGE", f"package:test:{name}", name) for name in ("space", "space.one"))
-    assert definitions.targets_of_name("main", "space") == (space,)
-    assert definitions.targets_of_name("main", "one") == definitions.targets_of_name("space", "one") == (one,)
-    assert [each.kind for each in definitions.targets_of_name("main", "other")] == ["EXTERNAL_MODULE"]
+    assert definitions.search(("name", "main", "space")) == (space,)
+    assert (
+        definitions.search(("name", "main", "one")) == definitions.search(("name", "space", "one")) == (one,)
+    )
+    assert [each.kind for each in definitions.search(("name", "main", "other"))] == ["EXTERNAL_MODULE"]
 
 
 def test_two_files_of_one_name_are_searched_in_order() -> None:
@@ -188,10 +190,10 @@ def test_two_files_of_one_name_are_searched_in_order() -> None:
         "main.py": "from m import f, g\n",
     }
     definitions = NameResolver(solved(sources))
-    assert definitions.targets_of_name("main", "f") == (
+    assert definitions.search(("name", "main", "f")) == (
         definitions.function(definitions.values.files["m.py"], 0),
     )
-    assert definitions.targets_of_name("main", "g") == (
+    assert definitions.search(("name", "main", "g")) == (
         definitions.function(definitions.values.files["src/m.py"], 1),
     )
 

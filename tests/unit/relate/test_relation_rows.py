@@ -10,7 +10,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.file_ids import PackedIds
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, RelationRows
+from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, Relation, RelationRows
 from codeanatomy.relate.repository import FileRelations
 
 
@@ -23,16 +23,18 @@ def add(rows: RelationRows, src: str, dst: str | None, start: int = 0, role: str
     kind = None if dst is None else "FUNCTION"
     place = (start, start + 1, 1)
     rows.add(
-        "CALLS",
-        "CALLSITE",
-        src,
-        kind,
-        dst,
-        place=place,
-        origin="values",
-        rule="call",
-        role=role,
-        reason=reason,
+        Relation(
+            "CALLS",
+            "CALLSITE",
+            src,
+            kind,
+            dst,
+            *place,
+            "values",
+            "call",
+            role=role,
+            reason=reason,
+        )
     )
 
 
@@ -44,13 +46,13 @@ def test_no_rows_are_an_empty_batch_of_the_table() -> None:
 
 def test_a_row_has_its_cells_and_what_all_share() -> None:
     rows = made()
-    rows.add(
+    rows.add(Relation(
         "PASSES_TO", "ARGUMENT", "argument:1", "PARAMETER", "parameter:2",
-        place=(4, 9, 2), origin="values", rule="argument", method="values", confidence=0.7, score=0.5,
-        src_qname="a.f", dst_qname="b.g.x", role="x", ordinal=3, group="ambig:1", symbol_roles=8,
+        4, 9, 2, origin="values", rule_name="argument", resolution_method="values", confidence=0.7, score=0.5,
+        src_qname="a.f", dst_qname="b.g.x", role="x", ordinal=3, ambiguity_group_id="ambig:1", symbol_roles=8,
         evidence=[Evidence("values", "callsite:1"), Evidence("scip", "occ:2", agrees=False)],
         reason="contradicted",
-    )  # fmt: skip
+    ))  # fmt: skip
     [row] = rows.batch().to_pylist()
     assert row == {
         "repo_id": "repo",
@@ -92,15 +94,17 @@ def test_what_is_equal_but_for_its_evidence_is_one_row() -> None:
     rows = made()
     for key in ("a", "b"):
         rows.add(
-            "READS",
-            "NAME_REF",
-            "n",
-            "BINDING",
-            "b",
-            place=NOWHERE,
-            origin="o",
-            rule="r",
-            evidence=[Evidence("w", key)],
+            Relation(
+                "READS",
+                "NAME_REF",
+                "n",
+                "BINDING",
+                "b",
+                *NOWHERE,
+                "o",
+                "r",
+                evidence=[Evidence("w", key)],
+            )
         )
     assert len(rows) == 1
     assert rows.rows()[0]["evidence"] == {"witness": ["w"], "key": ["a"], "agrees": [True]}
@@ -158,10 +162,10 @@ def test_bytes_are_the_same_for_the_same_rows_only() -> None:
     assert len({rows.packed() for rows in (one, fewer, longer)}) == 3
     surer = made()
     for rows, agrees in ((one, True), (surer, False)):
-        rows.add(
-            "READS", "NAME_REF", "ref:1", place=NOWHERE, origin="scip", rule="scope", reason="x",
+        rows.add(Relation(
+            "READS", "NAME_REF", "ref:1", None, None, *NOWHERE, "scip", "scope", reason="x",
             evidence=[Evidence("scip", "occ:1", agrees)],
-        )  # fmt: skip
+        ))  # fmt: skip
     for cell in cells:
         add(surer, *cell)
     assert one.packed() != surer.packed()

@@ -14,12 +14,10 @@ from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
 from codeanatomy.file_view import AST, LIBCST, SYMTABLE, FileView
 from codeanatomy.node_ids import binding_id, definition_key, file_id, module_id, natural_id, scope_id
 from codeanatomy.relate import repository
-from codeanatomy.relate.compile.bindings import add_binding_relations
+from codeanatomy.relate.compile.bindings import add_binding_relations, add_scope_relations
 from codeanatomy.relate.compile.file_program import LIBCST_LISTS, compile_file
-from codeanatomy.relate.compile.scope_relations import add_scope_relations
 from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.relation_rows import RELATIONS, RelationRows
-from codeanatomy.relate.values.analysis import Values
 from codeanatomy.syntax_tree import Tree
 from support import callgraph_score as score
 from support import corpus
@@ -88,7 +86,7 @@ def test_what_fails_leaves_the_module_and_the_scopes(part: str, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise ValueError("ours")
 
-    monkeypatch.setattr(Values if part == "solve" else repository.RelationEmitter, part, fail)
+    monkeypatch.setattr(repository if part == "solve" else repository.RelationEmitter, part, fail)
     rows = related(SELF, "DECLARES_MODULE", "OWNS_SCOPE", "SCOPE_BINDS")
     found = {(row["path"], row["relation_kind"], row["dst_qname"] or row["role"]) for row in rows}
     # Other files may refer to the attributes of a class, though the rows of its file failed.

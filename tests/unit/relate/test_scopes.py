@@ -28,6 +28,13 @@ from support import corpus
 from support.normalize_stage import source_of, sources_in
 
 OPTIONS = ExtractOptions()
+# What the compiler inlines from 3.12 on reads and writes variables as the code around it does.
+SINCE_312 = {
+    "2 read global module.y": "2 read name module.y",
+    "2 write deref f.b": "2 write fast f.b",
+    "2 read deref f.b": "2 read fast f.b",
+}
+INLINES_COMPREHENSIONS = sys.version_info >= (3, 12)
 SHORT = {"READS": "read", "WRITES": "write", "DELETES": "del"}
 
 
@@ -451,7 +458,7 @@ CASES: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("code", [code for code, _ in CASES.values()], ids=list(CASES))
 def test_every_name_has_its_home(code: str) -> None:
     (expected,) = (uses for text, uses in CASES.values() if text is code)
-    assert uses(code) == expected
+    assert uses(code) == [SINCE_312.get(use, use) if INLINES_COMPREHENSIONS else use for use in expected]
 
 
 @pytest.mark.parametrize("code", [code for code, _ in CASES.values()], ids=list(CASES))

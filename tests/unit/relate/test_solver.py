@@ -54,12 +54,12 @@ def test_what_is_found_is_the_least_fixpoint(
 
 @given(EDGES, ADDED)
 def test_a_rule_is_told_every_object(edges: list[tuple[int, int, int]], added: list[tuple[int, int]]) -> None:
-    solver = Solver()
+    solver = Solver("context")
     solver.reserve(NODES)
     told: list[int] = []
 
-    def rule(things: Sequence[int], mark: str) -> None:
-        assert mark == "data"
+    def rule(context: str, things: Sequence[int], mark: str) -> None:
+        assert (context, mark) == ("context", "data")
         told.extend(things)
 
     for step in added[:6]:
@@ -91,7 +91,7 @@ def test_hints_stay_hints_and_give_way_to_values() -> None:
     solver = Solver()
     hinted, plain, both = (solver.new_node() for _ in range(3))
     solver.flow(plain, both)
-    solver.flow(hinted, both, WEAK)
+    solver.flow(hinted, both, weak=True)
     solver.add(hinted, 4)
     solver.run()
     assert solver.objects_at(both) == [4 | WEAK]
@@ -117,7 +117,7 @@ def test_a_rule_that_asks_for_itself_ends() -> None:
     node = solver.new_node()
     told: list[int] = []
 
-    def again(things: Sequence[int]) -> None:
+    def again(_: object, things: Sequence[int]) -> None:
         told.extend(things)
         solver.subscribe(node, again)
         for thing in things:
@@ -134,7 +134,7 @@ def test_a_chain_may_be_longer_than_the_stack() -> None:
     size = 20_000
     solver.reserve(size)
 
-    def onward(things: Sequence[int], at: int) -> None:
+    def onward(_: object, things: Sequence[int], at: int) -> None:
         for thing in things:
             solver.add(at, thing)
         if at + 1 < size:

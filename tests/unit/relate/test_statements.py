@@ -15,7 +15,7 @@ from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.file_view import FileView
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.analysis import solve
 from support.marks import examples
 from support.normalize_stage import OPTIONS, source_of
 from support.relate_stage import programs_of, relations, solved
@@ -301,10 +301,9 @@ def test_deep_texts_are_walked(name: str) -> None:
     program = without_libcst("def f(*_): return f\n" + DEEP[name])
     assert program.failure is None
     assert sys.getrecursionlimit() == before
-    values = Values([program])
-    values.solve()
+    values = solve([program])
     if name not in ("sum of constants", "attributes", "subscripts"):
-        called = {values.objects[thing >> 1].kind for things in values.calls.values() for thing in things}
+        called = {values.kind[thing] for things in values.calls.callees.values() for thing in things}
         assert "F" in called
 
 
@@ -312,8 +311,7 @@ def test_deep_texts_are_walked(name: str) -> None:
 def test_what_the_compiler_finds_too_deep_is_a_program_with_a_reason(text: str) -> None:
     program = without_libcst(f"{text}\n")
     assert program.failure in ("no_syntax_tree", "too_deep", None)
-    values = Values([program])
-    values.solve()
+    solve([program])
 
 
 def test_lone_surrogates_in_texts_are_only_texts() -> None:

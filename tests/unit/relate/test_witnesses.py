@@ -20,7 +20,7 @@ from codeanatomy.extract.type_checker_files import CheckerReport, extract_types,
 from codeanatomy.node_ids import definition_key
 from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from codeanatomy.relate.witnesses.claims import public_name
 from codeanatomy.relate.witnesses.scip import parse_symbol
@@ -79,8 +79,7 @@ class Repository:
         self.program(path).checker_calls.append(row)
 
     def rows(self, *kinds: str) -> list[Row]:
-        values = Values(self.programs)
-        values.solve()
+        values = solve(self.programs)
         self.disagreements.clear()
         found = [row for rows in relations(values, self.disagreements) for row in rows.rows()]
         return [row for row in found if row["relation_kind"] in kinds]
@@ -210,6 +209,15 @@ def test_a_name_that_may_be_two_things() -> None:
     repository.scip("\n|json|\n", OWN + "main/json.")
     (row,) = repository.at("json", "REFERS_TO", number=2).values()
     assert (row["dst_qname"], row["confidence"], words(row)["scip"]) == ("json", 0.9, True)
+    assert repository.disagreements == []
+
+
+def test_the_class_of_an_instance_is_what_its_class_attribute_is() -> None:
+    repository = Repository("class A: ...\nA().__class__\n")
+    repository.scip("class |A|", OWN + "main/A#", DEFINITION)
+    repository.scip("A().|__class__|", OWN + "main/A#")
+    (row,) = repository.at("A().|__class__|", "REFERS_TO").values()
+    assert (row["dst_qname"], words(row)["scip"]) == ("builtins.object.__class__", True)
     assert repository.disagreements == []
 
 
@@ -537,8 +545,7 @@ def test_the_same_rows_in_any_order() -> None:
         repository.scip("class |Base|", OWN + "main/Base#", DEFINITION)
         repository.scip("Child().|run|", OWN + "main/Base#")
         repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
-        values = Values(order(repository.programs))
-        values.solve()
+        values = solve(order(repository.programs))
         return [rows.batch() for rows in relations(values, repository.disagreements)]
 
     assert batches(list) == batches(lambda programs: programs[::-1])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.commands import LOCAL_BUILDS
 from support.minio import running_minio
 
 MONEY = "def gross(net):\n    return net * 1.2\n"
@@ -22,7 +23,7 @@ def test_a_build_and_a_question(tmp_path: Path) -> None:
     # Keys of the machine must not be needed, and not be used.
     env = {
         name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CODEANATOMY_LAKE"))
-    }
+    } | LOCAL_BUILDS
     with running_minio(tmp_path / "minio", ("lakes",), build=False) as server:
 
         def run(*arguments: str) -> str:

@@ -16,11 +16,11 @@ from codeanatomy.errors import EnvironmentProblem
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress
-from codeanatomy.run.build import build
+from codeanatomy.run.build import build, plan
 from codeanatomy.spark import jars
 from codeanatomy.spark.session import refuse_missing_connector
-from support.light_builds import no_session
 from support.minio import Minio, running_minio
+from support.sessions import no_session
 
 LAKE = "s3a://lakes/lake"
 
@@ -45,10 +45,14 @@ def test_a_build_is_refused_before_a_session_starts(minio: Minio, tmp_path: Path
     (tmp_path / "app" / "m.py").write_text("def f(): pass\n")
     flags = [f"runtime.storage_options.{name}={value}" for name, value in minio.storage_options.items()]
     settings, log = load_settings(tuple(flags), env={}, start=None), io.StringIO()
-    request = BuildRequest(LAKE, settings, (Repository("app", tmp_path / "app"),), engine="spark")
+    request = BuildRequest(LAKE, settings, (Repository("app", tmp_path / "app"),))
     with pytest.raises(EnvironmentProblem, match="Spark needs jars for s3a://lakes/lake") as caught:
         build(request, Progress(log), no_session)
-    assert caught.value.hint == "codeanatomy setup --with s3"
+    assert caught.value.hint == (
+        "codeanatomy setup --with s3; or build with --engine local, which needs none"
+    )
+    # A plan needs no session.
+    assert plan(request, Progress(io.StringIO())).engine == "spark"
     assert "extract" not in log.getvalue()
     assert object_store(LAKE).list().collect() == []
 

@@ -33,6 +33,8 @@ PAGES = (
     "/runs/latest",
     "/diff",
     "/errors",
+    "/reports/unused",
+    "/reports/unresolved?repo=flask",
     "/tables",
     "/sql",
 )

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from codeanatomy import catalog
 from codeanatomy.delta.read.open_table import location
+from codeanatomy.lake.engine_facts import EngineFacts
 from codeanatomy.maintain.table_state import inspect_table
 from codeanatomy.query.diff.run_diff import ElementChange, RunDiff, ValueChange, diff_runs
 from codeanatomy.query.lake import Lake
@@ -22,6 +23,7 @@ from codeanatomy.serve.explorer.runs.shared_work import SharedWork
 from codeanatomy.serve.explorer.runs.state_pages import TablesState
 from support.explorer import check_page, explorer_client, get_page
 from support.light_builds import clean_lake, refreshed
+from support.small_lakes import SmallLake
 
 HOSTILE = "<script>alert(1)</script>\"'<img src=x onerror=alert(1)>"
 
@@ -46,6 +48,16 @@ def test_runs_are_listed_with_their_numbers(aged: TestClient, aged_lake: Path) -
         assert f'<td class="number">{row.seconds:.1f}</td>' in text
         assert f'<td class="number">{row.rows:,}</td>' in text
     assert "Older runs" not in text
+
+
+def test_the_engine_of_a_run_is_shown(aged: TestClient, ids: list[str], tmp_path: Path) -> None:
+    assert get_page(aged, "/runs").count("<td>local</td>") == len(ids)
+    assert ", engine: local processes" in get_page(aged, f"/runs/{ids[0]}")
+    lake, facts = SmallLake(tmp_path), EngineFacts("spark", "local[2]", "own", "4.2.0", "4.4.0")
+    lake.publish("run-1", {"a": structs.asdict(facts)})
+    client = explorer_client(tmp_path)
+    assert "<td>spark</td>" in get_page(client, "/runs")
+    assert ", engine: spark on local[2], Spark 4.2.0, Delta 4.4.0" in get_page(client, "/runs/run-1")
 
 
 def test_older_runs_are_on_further_pages(

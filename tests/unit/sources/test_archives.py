@@ -141,6 +141,13 @@ def test_scripts_of_a_wheel(tmp_path: Path) -> None:
     assert reasons(stored(tmp_path, zip_bytes(files.items()))) == {"x-1.data/scripts/run": None}
 
 
+def test_entry_points_of_a_wheel(tmp_path: Path) -> None:
+    raw = b"[console_scripts]\nx = x:run\n"
+    files = {"x-1.dist-info/entry_points.txt": raw, "x-1.dist-info/top_level.txt": b"x", "x.py": b""}
+    found = contents(list_source(stored(tmp_path, zip_bytes(files.items())), DEFAULT))
+    assert found == {"x-1.dist-info/entry_points.txt": raw, "x.py": b""}
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

@@ -64,7 +64,7 @@ def to_read(root: Path, options: ExtractOptions = DEFAULT) -> set[str]:
 def test_the_repository_of_the_docstring(tmp_path: Path) -> None:
     files = ("build/x.py", "pkg/api.py", "pkg/api.pyi", "pkg/data.json", "LICENSE", ".git/hooks/a.py")
     grow(tmp_path, dict.fromkeys(files, "pass\n"))
-    grow(tmp_path, {".gitignore": "/build/\n", "tool": "#!/usr/bin/env python3\n"})
+    grow(tmp_path, {".gitignore": "/build/\n", "tool": "#!/usr/bin/env python3\n", "pyproject.toml": ""})
     (tmp_path / "pkg/latest").symlink_to("api.py")
     found = list_source(tmp_path, DEFAULT)
     assert (found.root, found.kind) == (str(tmp_path), "folder")
@@ -75,6 +75,7 @@ def test_the_repository_of_the_docstring(tmp_path: Path) -> None:
         ("pkg/api.py", None, False),
         ("pkg/api.pyi", None, True),
         ("pkg/latest", "symlink", False),
+        ("pyproject.toml", None, False),
         ("tool", None, False),
     ]
     entry = found.entries[3]
@@ -128,6 +129,12 @@ def test_what_cannot_be_listed_is_a_usage_error(tmp_path: Path, what: str) -> No
         (".bashrc", False),
         ("a.", False),
         ("py", None),
+        ("pyproject.toml", True),
+        ("PyProject.toml", False),
+        ("setup.cfg", True),
+        ("entry_points.txt", False),
+        ("x-1.dist-info/entry_points.txt", True),
+        ("x-1.dist-info/METADATA.txt", False),
     ],
 )
 def test_which_names_are_considered(tmp_path: Path, name: str, considered: bool | None) -> None:
@@ -580,9 +587,9 @@ def test_patterns_as_git_has_them(text: str, path: str, said: bool | None) -> No
 def test_no_pattern_takes_long(pattern: bytes, path: bytes) -> None:
     """A matcher that tries every way would be at it for years."""
     rules = Rules(pattern)
-    started = time.monotonic()
+    started = time.thread_time()
     assert rules.decide(path, False) is None
-    assert time.monotonic() - started < 1
+    assert time.thread_time() - started < 1
 
 
 # Git as the judge

@@ -12,7 +12,13 @@ import pytest
 import codeanatomy
 from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark import environment
-from codeanatomy.spark.environment import LAUNCHER, code_digest, pack_environment, required_packages
+from codeanatomy.spark.environment import (
+    LAUNCHER,
+    code_digest,
+    pack_code,
+    pack_environment,
+    required_packages,
+)
 
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -81,7 +87,28 @@ def test_the_digest_is_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     here = code_digest()
     copy = tmp_path / "copy"
     shutil.copytree(Path(codeanatomy.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(codeanatomy, "__file__", str(copy / "__init__.py"))
+    monkeypatch.setattr(environment, "files", lambda _: copy)
     assert code_digest.__wrapped__() == here
     (copy / "ids.py").write_text("")
     assert code_digest.__wrapped__() != here
+
+
+def test_packed_code_is_imported_from_its_zip(tmp_path: Path) -> None:
+    """Compiled, with what modules read beside them, and with the digest of this code."""
+    code = tmp_path / "code.zip"
+    pack_code(code)
+    script = """
+import codeanatomy
+from codeanatomy.extract.tree_sitter_files import PACKS
+from codeanatomy.spark.environment import code_digest
+print(codeanatomy.__file__, len(PACKS), code_digest())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(code)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.split() == [f"{code}/codeanatomy/__init__.pyc", "4", code_digest()]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from codeanatomy.errors import EnvironmentProblem
+from codeanatomy.errors import EnvironmentProblem, UsageError
 from codeanatomy.spark.jars import JARS
 from codeanatomy.spark.versions import (
     ALLOW_UNTESTED,
@@ -20,6 +20,7 @@ from codeanatomy.spark.versions import (
     has_internals,
     is_connect,
     require_internals,
+    require_session,
     session_versions,
 )
 
@@ -108,3 +109,20 @@ def test_a_session_that_is_not_classic_has_no_internals() -> None:
     assert not is_connect(session)
     with pytest.raises(EnvironmentProblem, match="classic Spark session"):
         require_internals(session)
+
+
+@pytest.mark.parametrize("given", ["local[2]", SparkSession, SparkSession.builder, SimpleNamespace()])
+def test_what_is_no_session_is_wrong_use(given: Any) -> None:
+    with pytest.raises(UsageError, match=f"spark is a {type(given).__name__}, not a Spark session"):
+        require_session(given)
+
+
+@pytest.mark.parametrize("jsc", [None, object()])
+def test_a_session_that_was_stopped_is_refused(jsc: object) -> None:
+    session = FakeSession(TESTED[-1])
+    session.sparkContext._jsc = jsc
+    if jsc is not None:
+        require_session(session)
+        return
+    with pytest.raises(EnvironmentProblem, match="was stopped"):
+        require_session(session)

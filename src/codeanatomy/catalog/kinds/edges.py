@@ -355,8 +355,11 @@ RESOLUTION = (
         "REFERS_TO",
         "resolution",
         "A name or attribute and the definition it refers to; variables of the same file have READS instead.",
-        "a.run()   # run -> function A.run",
-        Ends(REFERENCE_NODES, TARGETS),
+        "a.run(fast=1)   # run -> function A.run, fast=1 -> its parameter fast",
+        Ends((*REFERENCE_NODES, "AST_NODE"), TARGETS),
+        Ends(("ARGUMENT",), ("PARAMETER", "BINDING")),
+        role="keyword for the name of a keyword argument, the dotted name in a quoted annotation: the span of"
+        " the edge is the name's; else null",
     ),
     _relation_kind(
         "CALLS",
@@ -395,10 +398,10 @@ RESOLUTION = (
     _relation_kind(
         "PASSES_TO",
         "resolution",
-        "An argument and the parameter that receives its value.",
+        "An argument and the parameter, or the field of a dataclass and the like, that receives its value.",
         "def f(x): ...\nf(1)   # 1 -> x",
-        Ends(("ARGUMENT",), ("PARAMETER",)),
-        role="name of the parameter",
+        Ends(("ARGUMENT",), ("PARAMETER", "BINDING")),
+        role="name of the parameter or field",
         ordinal="index of the argument",
     ),
     _relation_kind(
@@ -408,6 +411,14 @@ RESOLUTION = (
         "class A(Base): ...",
         Ends(("CLASS",), ("CLASS", "QUALIFIED_NAME")),
         ordinal="index among the base classes",
+    ),
+    _relation_kind(
+        "HAS_ANCESTOR",
+        "resolution",
+        "A class and a class above its bases: a base of a base, and so on.",
+        "class A(Base): ...\nclass B(A): ...   # B -> Base",
+        Ends(("CLASS",), ("CLASS", "QUALIFIED_NAME")),
+        ordinal="index, the nearest first",
     ),
     _relation_kind(
         "OVERRIDES",
@@ -423,6 +434,23 @@ RESOLUTION = (
         "@cache\ndef f(): ...",
         Ends(("DECORATOR",), DEFINITIONS),
         per_src="at most one",
+    ),
+    EdgeKind(
+        "ENTRY_POINT",
+        "resolution",
+        "What registers a definition that a framework, or Python, calls, and the definition: a decorator, a"
+        " call, a string, or the class or module around it. `rule_name` is the framework.",
+        '@app.get("/items")\ndef items(): ...   # decorator -> items, as http',
+        ("relations_v1", "ast_files_v1", "libcst_files_v1"),
+        (Ends((*CALL_SOURCES, "MODULE", "CLASS"), DEFINITIONS),),
+        Facts("entry_points"),
+        "entry_points",
+        "of the framework",
+        role="http, command, task, test, ...: the kinds of `codeanatomy.catalog.entry_points`",
+        props=(
+            Prop("entry_name", "string", "Route, command or event; else the definition's name.", True),
+            Prop("evidence", "string", "Decorator, call, base or place it is known from.", True),
+        ),
     ),
 )
 

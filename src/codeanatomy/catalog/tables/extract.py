@@ -82,7 +82,6 @@ REPO_FILES_V1 = Table(
         enable_features=FOLLOWED,
     ),
     gate=FEED_GATE,
-    cache="memory",
 )
 
 REPO_FILE_BLOBS_V1 = Table(
@@ -94,7 +93,11 @@ REPO_FILE_BLOBS_V1 = Table(
         SIZE_BYTES,
         MTIME_NS,
         ENCODING,
-        Column("text", "string", "Canonical text: decoded, without BOM, newlines kept; null if undecodable."),
+        Column(
+            "text",
+            "string",
+            "Canonical text: decoded, without BOM, newlines kept, of packaging files as Python; or null.",
+        ),
         Column("bytes", "binary", "Raw bytes of the file.", nullable=False),
     ),
     primary_key=("file_id",),

@@ -113,7 +113,6 @@ CPG_NODES = Table(
     ),
     # A node is looked up by its id, which is a hash, or with those of its file.
     upkeep=DeltaMaintenancePolicy(z_order_cols=("file_id", "node_id")),
-    cache="memory",
 )
 
 EDGE_COLUMNS = (

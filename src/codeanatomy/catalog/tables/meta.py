@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from codeanatomy.catalog.spec import MB, Column, Constraint, DeltaMaintenancePolicy, DeltaWritePolicy, Table
 from codeanatomy.catalog.tables.columns import NO_ZORDER, REPO_ID, RUN_ID, one_of, span, strings, structs
+from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 
 TABLE_NAME = Column("table_name", "string", "Name of the table.")
 VERSION = Column("version", "bigint", "Delta version.")
@@ -40,6 +41,9 @@ RUN_MANIFEST = Table(
             "string",
             "Hash of the settings that can change results.",
             semantic_type="Fingerprint",
+        ),
+        Column(
+            "settings", "map<string,string>", "Settings that were set; of storage options without the values."
         ),
         Column("catalog_hash", "string", "Hash of the contracts of all tables.", semantic_type="Fingerprint"),
         Column("id_version", "int", "Version of the recipe of ids; null in rows from before version 2."),
@@ -81,11 +85,26 @@ RUN_MANIFEST = Table(
         Column("error_counts", "map<string,bigint>", "Number of failures, by extractor."),
         Column("step_ms", "map<string,bigint>", "Duration of each step in milliseconds."),
         Column("trace_id", "string", "OpenTelemetry trace id of the run; null if tracing was off."),
+        Column(
+            "engine",
+            "string",
+            "spark, or local (processes of one machine); null for maintenance, restores and older runs.",
+        ),
+        Column("master", "string", "Master of the Spark session, without credentials; null for local."),
+        Column(
+            "session_kind",
+            "string",
+            "own (started by the build), given (a caller's) or connect (Spark Connect); null for local.",
+        ),
+        Column("spark_version", "string", "Version of Spark; null for local."),
+        Column("delta_version", "string", "Version of Delta in the Spark session; null for local."),
     ),
     primary_key=("run_id", "repo_id"),
     constraints=(
         one_of("status", "succeeded", "failed", "cancelled"),
         one_of("mode", "full", "incremental", "maintenance", "restore"),
+        one_of("engine", "spark", "local", nullable=True),
+        one_of("session_kind", "own", "given", "connect", nullable=True),
         Constraint("time_ordered", "finished_at >= started_at", "A run does not end before it begins."),
         Constraint(
             "failed_has_error",
@@ -221,4 +240,6 @@ RUN_LEASE = Table(
     upkeep=DeltaMaintenancePolicy(z_order_when="never", vacuum_hours=24, log_hours=24),
 )
 
+# Rows of all runs: no run pins these tables, and they are read at their newest version.
+RECORDS = (*OBSERVE_TABLES, RUN_MANIFEST, CDF_CURSORS)
 TABLES = (RUN_MANIFEST, RUN_LEASE, EXTRACT_ERROR_ARTIFACTS, CDF_CURSORS)

@@ -205,7 +205,6 @@ PY_BC_BLOCKS_NORM_V1 = Table(
         writer=WriterProperties(dictionary_off=("bc_block_id",)),
         enable_features=BY_OWNER,
     ),
-    cache="memory",
 )
 
 PY_BC_CFG_EDGES_NORM_V1 = Table(

@@ -153,21 +153,36 @@ DELTA_MAINTENANCE = Table(
 PLAN_ARTIFACTS = Table(
     "plan_artifacts",
     "observe",
-    "One row per executed step: its query plans and the metrics of the execution.",
+    "One row per executed step with its totals, and one per frame that it computed on Spark, with its plans.",
     (
         *EVENT_COLUMNS,
         Column(
-            "artifact_id", "string", "Id that the manifest refers to, made of run and step.", nullable=False
+            "artifact_id",
+            "string",
+            "Id that the manifest refers to, made of run and step; the same for a step and its frames.",
+            nullable=False,
         ),
         Column("step_name", "string", "Step of the run.", nullable=False),
+        Column(
+            "frame_no", "int", "Number of the frame within the step, from 0; null in the row of the step."
+        ),
+        Column(
+            "frame_name", "string", "What the frame computes, such as solve; null in the row of the step."
+        ),
         Column("fingerprints", "map<string,string>", "Input fingerprint of the step, by repository."),
         strings("tables", "Tables that the step wrote."),
-        Column("logical_plan", "string", "Analyzed logical plan, normalized."),
-        Column("optimized_plan", "string", "Optimized logical plan, normalized."),
-        Column("physical_plan", "string", "Physical plan, normalized."),
+        Column(
+            "plan_hash",
+            "string",
+            "Hash of the physical plan of the frame: the same hash means the same scans and operators.",
+            semantic_type="Fingerprint",
+        ),
+        Column("logical_plan", "string", "Analyzed logical plan of the frame, normalized."),
+        Column("optimized_plan", "string", "Optimized logical plan of the frame, normalized."),
+        Column("physical_plan", "string", "Physical plan of the frame, normalized."),
         structs(
             "operator_metrics",
-            "Metrics of each operator.",
+            "Metrics of each operator of the frame.",
             Column("operator_no", "int", "Number of the operator in the physical plan, from 0."),
             Column("operator", "string", "Name of the operator."),
             Column("metric", "string", "Name of the metric, with unit."),
@@ -175,12 +190,20 @@ PLAN_ARTIFACTS = Table(
         ),
         Column("status", "string", "succeeded, failed or skipped.", nullable=False),
         Column("error", "string", "Error message; null if there was none."),
-        Column("rows", "bigint", "Number of rows produced."),
-        Column("bytes", "bigint", "Size of the written data files in bytes."),
-        Column("spilled_bytes", "bigint", "Bytes spilled from memory."),
-        Column("jobs", "int", "Number of Spark jobs."),
-        Column("tasks", "int", "Number of Spark tasks."),
-        Column("skew", "double", "Ratio of the longest task to the median task, in the longest stage."),
+        Column("rows", "bigint", "Number of rows that the step wrote; null for a frame."),
+        Column("bytes", "bigint", "Size of the written data files in bytes; null for a frame."),
+        Column("spilled_bytes", "bigint", "Bytes spilled from memory; null for a frame, and if unknown."),
+        Column(
+            "jobs",
+            "int",
+            "Number of Spark jobs of the step; null for a frame, and if unknown (Spark Connect).",
+        ),
+        Column("tasks", "int", "Number of Spark tasks of the step; null for a frame, and if unknown."),
+        Column(
+            "skew",
+            "double",
+            "Ratio of the longest task to the median task, in the longest stage; null for a frame.",
+        ),
         DURATION_MS,
     ),
     primary_key=EVENT_KEY,
@@ -189,26 +212,61 @@ PLAN_ARTIFACTS = Table(
     upkeep=NO_ZORDER,
 )
 
-VIEW_CACHE = Table(
-    "view_cache",
+RUN_COSTS = Table(
+    "run_costs",
     "observe",
-    "One row per use of a cached DataFrame.",
+    "One row per part of a run, step, extractor, rule and table: what it cost.",
+    (
+        RUN_ID,
+        Column(
+            "scope",
+            "string",
+            "part: a part of the run, such as list or extract_commit; step: a whole step; extractor or rule:"
+            " one of them, in all processes together; table: the commits to it.",
+            nullable=False,
+        ),
+        Column("step_name", "string", "Step that it belongs to; null for a part of the run."),
+        Column("name", "string", "Name of the part, step, extractor, rule or table.", nullable=False),
+        Column(
+            "seconds",
+            "double",
+            "Seconds by the clock; of an extractor or rule the sum of all processes that ran it.",
+            nullable=False,
+        ),
+        Column("rows", "bigint", "Number of rows committed; null if it has no table of its own."),
+        Column("bytes", "bigint", "Size of the committed data files in bytes; null if it has no table."),
+        Column("files", "bigint", "Number of committed data files; null if it has no table."),
+    ),
+    primary_key=("run_id", "scope", "step_name", "name"),
+    constraints=(
+        one_of("scope", "part", "step", "extractor", "rule", "table"),
+        Constraint("time_counted", "seconds >= 0", "A duration is not negative."),
+    ),
+    write=DeltaWritePolicy(target_file_size=32 * MB, zorder_by=("run_id", "scope", "name")),
+    upkeep=NO_ZORDER,
+)
+
+QUESTIONS = Table(
+    "questions",
+    "observe",
+    "One row per question that was answered while `observe.record_queries` was on.",
     (
         *EVENT_COLUMNS,
-        TABLE_NAME,
-        Column("policy", "string", "memory or delta_staging.", nullable=False),
-        Column("location", "string", "Path of the staging table in the lake; null for memory."),
+        Column("verb", "string", "Command, such as callers or sql.", nullable=False),
         Column(
-            "fingerprint", "string", "Fingerprint of the inputs of the cached rows.", False, "Fingerprint"
+            "read_run_id",
+            "string",
+            "Published run whose state was read; `run_id` is the run that recorded the question.",
+            False,
+            "RunId",
         ),
-        Column("hit", "boolean", "The rows were already cached.", nullable=False),
-        Column("size_bytes", "bigint", "Size of the cached rows."),
+        Column("seconds", "double", "Seconds that the answer took.", nullable=False),
+        Column("files", "bigint", "Number of data files that were opened, each counted once."),
+        Column("bytes", "bigint", "Size of those files: at most so many bytes were read."),
+        Column("rows", "bigint", "Number of rows that were returned.", nullable=False),
     ),
     primary_key=EVENT_KEY,
-    constraints=(
-        one_of("policy", "memory", "delta_staging"),
-        Constraint("size_counted", "size_bytes IS NULL OR size_bytes >= 0", "A size is not negative."),
-    ),
+    constraints=(Constraint("time_counted", "seconds >= 0", "A duration is not negative."),),
     write=WRITE_BY_RUN,
     upkeep=NO_ZORDER,
 )
@@ -244,6 +302,7 @@ TABLES = (
     DELTA_SCAN_PLANS,
     DELTA_MAINTENANCE,
     PLAN_ARTIFACTS,
-    VIEW_CACHE,
+    RUN_COSTS,
+    QUESTIONS,
     REFRESH_IMPACT,
 )

@@ -118,7 +118,6 @@ RELATIONS_V1 = Table(
         enable_features=FOLLOWED,
     ),
     gate=FEED_GATE,
-    cache="memory",
 )
 
 RELATE_PROGRAMS_V1 = Table(

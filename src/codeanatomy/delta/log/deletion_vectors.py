@@ -154,5 +154,5 @@ def _damaged(location: str, vector: DeletionVector, why: str) -> StorageFailure:
     path = vector_path(vector) or "in the log"
     return StorageFailure(
         f"a deletion vector of {location} cannot be read ({path}): {why}",
-        "restore the file from a backup, or build into a new lake",
+        "run `codeanatomy build` with all sources of the lake, which builds what cannot be read again",
     )

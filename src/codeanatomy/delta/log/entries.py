@@ -40,6 +40,7 @@ from codeanatomy.delta.log.protocol import (
     WRITERS,
 )
 from codeanatomy.delta.log.replay import (
+    LOG,
     VECTORS_FEATURE,
     Add,
     LogState,
@@ -244,6 +245,19 @@ def write_checkpoint(location: str) -> int:
             f"a checkpoint of {location} cannot be written: {why}",
             "check that its log is complete and that _delta_log is writable",
         ) from problem
+
+
+def write_first_checkpoint(location: str, version: int, created: Sequence[Mapping[str, Any]]) -> None:
+    """Write the checkpoint of a version without rows, so that no reader needs the log before it."""
+    # Imported here: only a damaged log needs it.
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        # A checkpoint does not have the number of its version: that of a table's first one will do.
+        write_entry(folder, 0, created)
+        write_checkpoint(folder)
+        content = folder_of(folder).read(f"{LOG}/{0:020}.checkpoint.parquet")
+    folder_of(location).create(f"{LOG}/{version:020}.checkpoint.parquet", content)
 
 
 def _now() -> int:

@@ -33,6 +33,8 @@ from msgspec import Struct
 
 from codeanatomy.delta.store_policy import StorePolicy, is_local, path_of, register_policy
 
+PARQUET_MAGIC = b"PAR1"
+
 
 class StoredFile(Struct, frozen=True):
     """A file of a table's folder."""
@@ -64,6 +66,9 @@ class Folder(Protocol):
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Return those of the files that do not exist."""
+
+    def damaged(self, paths: Sequence[str]) -> list[str]:
+        """Return those of the files that do not exist, or of which the begin or the end is lost."""
 
     def modified_ms(self, path: str) -> int:
         """Return when a file was written, which never changes; 0 if there is none."""
@@ -114,10 +119,6 @@ class NewFiles(Struct, frozen=True):
         if self.policy is not None:
             register_policy(self.location, self.policy)
         return folder_of(self.location)
-
-
-# Of a table that only Spark can write.
-NO_FILES = NewFiles("")
 
 
 def folder_of(location: str) -> Folder:
@@ -196,6 +197,10 @@ class LocalFolder:
         """Ask the file system for each file."""
         return [path for path in paths if not Path(self.location, path).exists()]
 
+    def damaged(self, paths: Sequence[str]) -> list[str]:
+        """Look at each file: a Parquet file begins and ends with its magic number."""
+        return [path for path in paths if not _is_whole(f"{self.location}/{path}")]
+
     def modified_ms(self, path: str) -> int:
         """Ask the file system."""
         try:
@@ -253,6 +258,20 @@ class LocalFolder:
 
     def publish(self, paths: Iterable[str]) -> None:
         """Do nothing: the files are where they belong."""
+
+
+def _is_whole(path: str) -> bool:
+    """Return whether a file exists and, if it is of Parquet, neither its begin nor its end is lost."""
+    if not path.endswith(".parquet"):
+        return Path(path).exists()
+    try:
+        with Path(path).open("rb", buffering=0) as file:
+            if file.read(len(PARQUET_MAGIC)) != PARQUET_MAGIC:
+                return False
+            file.seek(-len(PARQUET_MAGIC), os.SEEK_END)
+            return file.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    except OSError:
+        return False
 
 
 def _stored_file(entry: os.DirEntry[str]) -> StoredFile | None:

@@ -195,6 +195,10 @@ class RemoteFolder:
         present = {file.name for file in self.list_tree()}
         return [path for path in paths if path not in present]
 
+    def damaged(self, paths: Sequence[str]) -> list[str]:
+        """Return the missing ones: a store has an object as a whole or not at all."""
+        return self.missing(paths)
+
     def _exists(self, path: str) -> bool:
         with storage_errors(self.location), suppress(FileNotFoundError):
             self._store.head(path)

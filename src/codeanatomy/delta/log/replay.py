@@ -218,11 +218,7 @@ def replay_log(location: str, version: int, listing: LogListing | None = None) -
     metadata: dict[str, Any] | None = None
     numbers = range(version, start, -1)
     entries = folder_of(location).read_all([entry_path(number) for number in numbers])
-    if version == listing.newest and entries and not entries[0].strip():
-        # Every commit has a commitInfo.
-        raise ValueError(
-            f"{entry_path(version)} is empty, because the machine stopped while it was written: delete it"
-        )
+    _refuse_empty(numbers, entries)
     # The newest action on a path wins; within a commit, a file that is removed and added stays.
     for entry in entries:
         actions = DECODER.decode_lines(entry)
@@ -239,6 +235,13 @@ def replay_log(location: str, version: int, listing: LogListing | None = None) -
             transactions.setdefault(each.txn.app_id, each.txn.version)
         protocol, metadata = protocol or each.protocol, metadata or each.meta_data
     return LogState(protocol or {}, metadata or {}, adds, transactions)
+
+
+def _refuse_empty(numbers: Iterable[int], entries: Iterable[bytes]) -> None:
+    """Raise ValueError for an entry without an action: the machine stopped while it was written."""
+    for number, entry in zip(numbers, entries, strict=True):
+        if not entry.strip():
+            raise ValueError(f"{entry_path(number)} is empty")
 
 
 class CheckpointCache:

@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -29,7 +30,7 @@ from codeanatomy.catalog.spec import Column
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.read.light import light_files
-from codeanatomy.delta.read.open_table import location
+from codeanatomy.delta.read.open_table import REPAIR, location
 from codeanatomy.errors import EnvironmentProblem, StorageFailure
 
 if TYPE_CHECKING:
@@ -76,8 +77,12 @@ def _shared(process: int) -> duckdb.DuckDBPyConnection:
 
 @cache
 def spill_folder(process: int) -> str:
-    """Create a private temporary folder, deleted when this process ends."""
-    folder = tempfile.mkdtemp(prefix="codeanatomy-")
+    """Create a private temporary folder, deleted when this process ends.
+
+    A Python worker of Spark ends without exit handlers: its folder is in Spark's own, which Spark deletes.
+    """
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    folder = tempfile.mkdtemp(prefix="codeanatomy-", dir=local if local and Path(local).is_dir() else None)
     atexit.register(_remove, folder, process)
     return folder
 
@@ -103,9 +108,9 @@ def translate_errors() -> Iterator[None]:
             f"not enough memory: {problem}", "query one repository at a time (--repo-id)"
         ) from problem
     except duckdb.Error as problem:
-        raise StorageFailure(
-            f"the lake cannot be read: {problem}", "run `codeanatomy build` again"
-        ) from problem
+        # After the first paragraph, DuckDB quotes the statement.
+        why = str(problem).partition("\n\n")[0]
+        raise StorageFailure(f"the lake cannot be read: {why}", REPAIR) from problem
 
 
 def connect(
@@ -123,7 +128,10 @@ def connect(
     }
     if disk is not None:
         settings["max_temp_directory_size"] = f"{disk // 1024} KiB"
-    return duckdb.connect(":memory:", config=settings)
+    database = duckdb.connect(":memory:", config=settings)
+    # In a REPL or a notebook DuckDB prints one; a setting of `config` would not change that.
+    database.execute("SET enable_progress_bar = false")
+    return database
 
 
 def select_rows(root: str, name: str, files: Sequence[LoggedFile]) -> str:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from codeanatomy import catalog
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log.protocol import HARMLESS
-from codeanatomy.delta.log.replay import VECTORS_FEATURE, read_commit_info
+from codeanatomy.delta.log.replay import VECTORS_FEATURE, LogState, read_commit_info
 from codeanatomy.delta.log.snapshot_info import SnapshotInfo
 from codeanatomy.delta.read.file_index import LoggedFile, logged_files
 from codeanatomy.delta.read.open_table import location, newest_version, open_table, replay_table
@@ -73,10 +73,15 @@ def logged_paths(root: str, name: str, version: int) -> tuple[str, ...]:
 
     Works for tables with any reader feature.
     """
+    return state_paths(replay_table(root, name, version)[1])
+
+
+def state_paths(state: LogState) -> tuple[str, ...]:
+    """Return the data files and deletion vectors of a state of a table, relative to the table's folder."""
     # Imported here: most tables have no vectors.
     from codeanatomy.delta.log.deletion_vectors import vector_path
 
-    adds = replay_table(root, name, version)[1].adds.values()
+    adds = state.adds.values()
     vectors = (vector_path(add.deletion_vector) for add in adds if add.deletion_vector is not None)
     return (*(unquote(add.path) for add in adds), *sorted({path for path in vectors if path is not None}))
 

@@ -29,6 +29,11 @@ from codeanatomy.errors import StorageFailure, TableMissing, UsageError
 
 # None: the newest version; an int: that version; a time: the version that was current at that time.
 Pin = int | datetime | None
+# What to do about a table that is damaged.
+REPAIR = (
+    "a log or a data file is damaged: run `codeanatomy build` with all sources of the lake, which builds what"
+    " cannot be read again; with --full, everything"
+)
 # Unsupported in the path of a lake: deltalake panics at brackets, and decodes percent escapes.
 UNREADABLE = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 
@@ -123,7 +128,7 @@ def _explain_damage(place: str, name: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, MsgspecError) as problem:
         odd = UNREADABLE.search(place) if is_local(place) else None
-        hint = "its log or a data file is damaged: restore it from a backup, or build into a new lake"
+        hint = REPAIR
         raise StorageFailure(
             f"{name} at {place} cannot be read: {problem}",
             hint if odd is None else f"rename the folder of the lake: its path must not contain {odd[0]}",

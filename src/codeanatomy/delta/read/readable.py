@@ -10,17 +10,18 @@ here first, so that they do not fail halfway. Tests: `tests/unit/maintain/test_r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from codeanatomy.delta.log.deletion_vectors import read_vector
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.replay import (
     LogState,
     list_log,
     read_actions,
 )
-from codeanatomy.delta.read.light import logged_paths
+from codeanatomy.delta.read.light import logged_paths, state_paths
 from codeanatomy.delta.read.open_table import location, newest_version, replay_table
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, StoreUnavailable, TableMissing, VersionGone
 
@@ -35,13 +36,35 @@ def missing_files(root: str, name: str, version: int) -> tuple[str, ...]:
 
 
 def is_readable(root: str, name: str, version: int) -> bool:
-    """Return whether the log can be replayed to a version and all of its files exist."""
+    """Return whether the log can be replayed to a version, and its files exist and look whole."""
+    place = location(root, name)
     try:
-        return not missing_files(root, name, version)
+        state = replay_table(root, name, version)[1]
+        if folder_of(place).damaged(state_paths(state)):
+            return False
+        for add in state.adds.values():
+            read_vector(place, add.deletion_vector)
     except StoreUnavailable:
         raise
     except (StorageFailure, TableMissing):
         return False
+    return True
+
+
+def damaged_tables(root: str, versions: Mapping[str, int]) -> list[str]:
+    """Return the tables of which these versions cannot be read, in order."""
+    return [name for name, version in versions.items() if not is_readable(root, name, version)]
+
+
+def has_readable_log(root: str, name: str) -> bool:
+    """Return whether the log of a table can be replayed to its newest version."""
+    try:
+        replay_table(root, name)
+    except StoreUnavailable:
+        raise
+    except (StorageFailure, TableMissing):
+        return False
+    return True
 
 
 def require_readable(root: str, name: str, version: int) -> None:

@@ -1,4 +1,4 @@
-"""Scan a table version with Spark, which reads tables only here, in the change feed and when staging.
+"""Scan a table version with Spark, which reads tables only here and in the change feed.
 
 A scan is pinned to a version (the newest is resolved to its number first), checks the table's gate, and
 returns the contract's columns, whatever the stored schema:

@@ -12,7 +12,6 @@
     row_checks      check the catalogue's rules on Arrow batches
     small_rows      commit a few rows without a JVM
     spark_rows      commit rows of a Spark DataFrame: append, replace_by_owner
-    staging         stage DataFrames as Delta tables in the lake, for reuse by later runs
     table_features  give a table deletion vectors, or take them away
 
 Tests: `tests/unit/delta`, `tests/spark`.

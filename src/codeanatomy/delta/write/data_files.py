@@ -16,7 +16,7 @@ next. Tests: `tests/spark/test_file_commits.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import json, structs
-from pyspark.sql import DataFrame
 
 from codeanatomy.arrow import decode_texts
 from codeanatomy.catalog.spec import Column, Table
@@ -233,17 +232,6 @@ def _require_plain(column: str, value: object) -> str:
     return value
 
 
-def write_on_executors(rows: DataFrame, write: Callable[[Batches], Iterable[DataFile]]) -> list[DataFile]:
-    """Run `write` on the rows of each task on the executors, and collect the files it has written."""
-
-    def run(batches: Batches) -> Batches:
-        for file in write(batches):
-            yield pa.RecordBatch.from_pydict({"file": [json.encode(file).decode()]})
-
-    collected = rows.mapInArrow(run, "file string").collect()
-    return [json.decode(row["file"], type=DataFile) for row in collected]
-
-
 def _text_leaves(columns: Iterable[Column], lead: str = "") -> Iterator[str]:
     """Yield the Parquet paths of string columns, also of nested ones."""
     for column in columns:
@@ -252,6 +240,13 @@ def _text_leaves(columns: Iterable[Column], lead: str = "") -> Iterator[str]:
             yield from _text_leaves(column.fields, f"{path}.")
         elif column.type == "string":
             yield path
+
+
+class _FileWriter(pq.ParquetWriter):  # type: ignore[misc]  # PyArrow has no types
+    """A writer that writes nothing when it is freed: on a full disk that would print a traceback."""
+
+    def __del__(self) -> None:
+        """Leave a file as it is that could not be closed: no log names it."""
 
 
 def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
@@ -266,7 +261,7 @@ def _writer(path: Path, table: Table, first: pa.Table) -> pq.ParquetWriter:
     }
     texts = [] if not writer.dictionary else list(_text_leaves(table.columns))
     group = min(first.num_rows, writer.row_group_rows or first.num_rows)
-    return pq.ParquetWriter(
+    return _FileWriter(
         path,
         first.schema,
         compression="none" if writer.compression == "uncompressed" else writer.compression,

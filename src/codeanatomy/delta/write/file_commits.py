@@ -37,7 +37,7 @@ from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path, write_vectors
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.log.folder import NO_FILES, NewFiles, folder_of
+from codeanatomy.delta.log.folder import NewFiles, folder_of
 from codeanatomy.delta.log.protocol import FEED_ENABLED, SIMPLE_FEATURES, has_simple_protocol, writes_vectors
 from codeanatomy.delta.log.versions import TableVersion, open_version
 from codeanatomy.delta.store import Store
@@ -62,14 +62,12 @@ def has_simple_policy(table: Table) -> bool:
 
 
 def new_files(store: LakeTables, name: str, *, published: bool = False) -> NewFiles:
-    """Return where files of a table are written; NO_FILES if only Spark can write it.
+    """Return where files of a table are written.
 
     `published` if the process that writes them also uploads them: an executor may be on another machine. Else
     the commit does it.
     """
     location = store.location(name)
-    if not has_simple_policy(store.table(name)):
-        return NO_FILES
     if published and not is_local(location):
         return NewFiles(location, policy_for(location))
     return NewFiles(folder_of(location).new_files)

@@ -3,6 +3,7 @@
     restore_table("lake", "cpg_nodes", 4, Commit("run-8", sequence=-1))     # 7: the rows of version 4 again
     restore_table("lake", "cpg_nodes", None, Commit("run-8", sequence=-1))  # 7: no rows
     restore_with_fallback("lake", "cpg_nodes", 4, Commit("run-8"), lambda: store)    # with Spark if needed
+    restart_table(tables, "cpg_nodes", Commit("run-8"), 9)                  # 10: no rows, a new log
 
 A restore is a commit of its own, so the undone versions stay in the history: it adds the files of the earlier
 version again and removes the others. Rows deleted by a deletion vector come back too, since the log of the
@@ -30,12 +31,14 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.log.deletion_vectors import vector_path
 from codeanatomy.delta.log.folder import folder_of
 from codeanatomy.delta.log.protocol import IMPLIED
-from codeanatomy.delta.log.replay import Add, LogState, newest_logged, replay_log
+from codeanatomy.delta.log.replay import LOG, Add, LogState, list_log, newest_logged, replay_log
 from codeanatomy.delta.log.versions import TableVersion
+from codeanatomy.delta.read.open_table import location
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.commit import PendingCommit, run_commit
+from codeanatomy.delta.write.evolve import new_table
 from codeanatomy.delta.write.log_writer import LogWriter, require_simple
-from codeanatomy.errors import NeedsSpark, StorageFailure
+from codeanatomy.errors import CommitConflict, NeedsSpark, StorageFailure
 from codeanatomy.spark.jvm import ENGINE_ERRORS, cause_of
 from codeanatomy.spark.session import clone_session
 
@@ -72,6 +75,33 @@ def restore_table(root: str, name: str, version: int | None, commit: Commit) -> 
     tables, table = LakeTables(root), catalog.table(name)
     change = PendingCommit(tables, table, OPERATION, commit, RestoreWriter(version), is_repeatable=True)
     return run_commit(change).version
+
+
+def restart_table(tables: LakeTables, name: str, commit: Commit, after: int) -> int:
+    """Begin a table anew whose log cannot be read, at the version after `after`, and return that version.
+
+    It has no rows. Earlier versions stay unreadable, and no number is used twice: a run that pinned one never
+    shows other rows. Readers begin at the checkpoint of the new version.
+    """
+    table, place = tables.table(name), tables.location(name)
+    version = max(list_log(place).newest, after) + 1
+    created = entries.create_actions(new_table(tables, table))
+    info = entries.commit_info_action(encode_stamp(commit, OPERATION), (), {}, removing=True)
+    if not entries.write_entry(place, version, [info, *created], interval=version + 1):
+        raise CommitConflict(
+            f"another run has made version {version} of {name}", "run the command again when it has ended"
+        )
+    entries.write_first_checkpoint(place, version, created)
+    return version
+
+
+def delete_entries(root: str, name: str, after: int) -> None:
+    """Delete the log entries and checkpoints after a version, which an unfinished run has left unreadable."""
+    place = location(root, name)
+    listing = list_log(place)
+    files = [file for number, file in listing.entries.items() if number > after]
+    files += [file for number, parts in listing.checkpoints.items() if number > after for file in parts]
+    folder_of(place).delete(f"{LOG}/{file.name}" for file in files)
 
 
 class RestoreWriter(LogWriter):
@@ -115,7 +145,7 @@ class RestoreWriter(LogWriter):
         back = [add for path, add in state.adds.items() if not _has(current.state, path, add)]
         vectors = {vector_path(add.deletion_vector) for add in back if add.deletion_vector is not None}
         files = [unquote(add.path) for add in back] + sorted(path for path in vectors if path is not None)
-        for file in folder_of(change.location).missing(files):
+        for file in folder_of(change.location).damaged(files):
             raise self._refused(change, f"{file} is gone")
         return state
 

@@ -35,8 +35,9 @@ from importlib.util import MAGIC_NUMBER
 from types import CodeType
 from typing import NamedTuple
 
-# The first two bytes of a .pyc file identify the bytecode; this is 3.11's.
-IS_PYTHON_311 = int.from_bytes(MAGIC_NUMBER[:2], "little") == 3495
+# The first two bytes of a .pyc file identify the bytecode of a release; 3.14 by its source.
+RELEASES = {3495: "3.11", 3531: "3.12", 3571: "3.13", 3627: "3.14"}
+RELEASE = RELEASES.get(int.from_bytes(MAGIC_NUMBER[:2], "little"))
 LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 BACKWARD = frozenset(op for name, op in dis.opmap.items() if "JUMP_BACKWARD" in name)
 EMPTY = compile("", "<empty>", "exec")
@@ -83,7 +84,7 @@ class Instructions(NamedTuple):
 
 def decode_instructions(code: CodeType, consts: Sequence[str]) -> Instructions:
     """Decode the instructions of a code object; `consts` are the texts of its constants."""
-    return decode_by_tables(code, consts) if IS_PYTHON_311 else decode_by_dis(code, consts)
+    return decode_by_tables(code, consts) if RELEASE == "3.11" else decode_by_dis(code, consts)
 
 
 def decode_by_tables(code: CodeType, consts: Sequence[str]) -> Instructions:
@@ -152,7 +153,8 @@ def decode_by_dis(code: CodeType, consts: Sequence[str]) -> Instructions:
     """Decode with dis, which has the tables of the running Python."""
     columns = Instructions([], [], [], [], [], [], [])
     start: int | None = None
-    for instruction in dis.get_instructions(code):
+    # dis writes every constant, also an integer that is too long to be written in decimal.
+    for instruction in dis.get_instructions(code.replace(co_consts=(None,) * len(code.co_consts))):
         if instruction.opcode == dis.EXTENDED_ARG:
             start = instruction.offset if start is None else start
             continue

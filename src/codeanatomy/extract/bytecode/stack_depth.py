@@ -25,7 +25,7 @@ from functools import lru_cache
 
 from codeanatomy.extract.bytecode.instructions import Instructions
 
-RETURN_GENERATOR = dis.opmap["RETURN_GENERATOR"]
+RETURN_GENERATOR = dis.opmap.get("RETURN_GENERATOR")
 EXITS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT")
 JUMPS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 # Operations after which the next instruction can be reached by a jump only.

@@ -175,7 +175,8 @@ def _import_from(n: Any) -> tuple[object, ...]:
 def _field(n: Any) -> tuple[object, ...]:
     """A replacement field of an f-string."""
     value = ("{", n.whitespace_before_expression, n.expression, n.equal, n.whitespace_after_expression)
-    conversion = () if n.conversion is None else ("!", n.conversion)
+    # LibCST forgets space around the conversion, which CPython accepts after it from 3.12 on.
+    conversion = () if n.conversion is None else ("!", MARGIN, n.conversion, MARGIN)
     spec = () if n.format_spec is None else (":", *n.format_spec)
     return (*value, *conversion, *spec, "}")
 

@@ -78,7 +78,7 @@ def link_sources(folder: Path, paths: Iterable[str], tree: Path) -> list[str]:
     A file that is gone, or whose name is not the path because it cannot be decoded, is left out: a link to
     nothing ends the type checker.
     """
-    tree.mkdir()
+    tree.mkdir(parents=True)
     linked = [path for path in sorted(set(paths)) if is_source(path) and (folder / path).exists()]
     for path in linked:
         link = tree / path

@@ -12,6 +12,9 @@ It runs on a folder of links to just the listed files (`tools.external_tool`), w
 - folders named `src` are roots of imports, before the repository's own root, unless they are packages;
 - its environment variables (`PYREFLY_*`) are removed.
 
+It crashes on files that are nested too deeply, and does not name them. Such a file is found by checking
+halves of the files, and left out; a few times, and within the time limit.
+
 The JSON report is the one made for another analyser, Pysa, hence the name of the option. The exit code is 1
 if there are type errors, which are not a failure here; they are not read.
 
@@ -24,7 +27,7 @@ import os
 import shutil
 import sysconfig
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -55,8 +58,11 @@ python-platform = "all"
 check-unannotated-defs = true
 ignore-errors-in-generated-code = false
 """
-# Exit codes without and with type errors.
+# Exit codes without and with type errors; that of a panic (a stack overflow is a signal).
 FINISHED = (0, 1)
+PANIC = 101
+# Files that may be left out: each costs as many checks as the number of files can be halved.
+MAX_LEFT_OUT = 5
 
 
 class CheckResult(Struct, frozen=True):
@@ -64,6 +70,8 @@ class CheckResult(Struct, frozen=True):
 
     version: str
     problems: tuple[Problem, ...] = ()
+    # Files that the tool crashes on, which the report lacks.
+    left_out: tuple[str, ...] = ()
 
 
 def find_pyrefly() -> Path | None:
@@ -73,20 +81,52 @@ def find_pyrefly() -> Path | None:
 
 
 def check_with_pyrefly(
-    tool: Path, folder: Path, paths: Iterable[str], work: Path, seconds: float
+    tool: Path, folder: Path, paths: Iterable[str], work: Path, seconds: float, package: str = ""
 ) -> CheckResult:
-    """Check files of a folder, given by relative paths, within a time limit."""
+    """Check files of a folder, given by relative paths, within a time limit; the folder may be a package."""
     deadline = time.monotonic() + seconds
-    sources = link_sources(folder.absolute(), paths, work / "tree")
-    (work / "pyrefly.toml").write_text(CONFIGURATION, encoding="utf-8")
     version = tool_version(tool)
-    result = run_limited(_command(tool, work, sources), _environment(work), work / "log", deadline, cwd=work)
+
+    def check(some: Iterable[str], work: Path) -> ToolExit:
+        sources = link_sources(folder.absolute(), some, linked_tree(work, package))
+        (work / "pyrefly.toml").write_text(CONFIGURATION, encoding="utf-8")
+        command = _command(tool, work, package, sources)
+        return run_limited(command, _environment(work), work / "log", deadline, cwd=work)
+
+    kept, left_out = sorted(set(paths)), list[str]()
+    result = check(kept, work)
+    while _has_crashed(result) and kept and len(left_out) < MAX_LEFT_OUT:
+        left_out.append(_crashing_file(kept, work / "half", check))
+        kept.remove(left_out[-1])
+        for name in ("tree", "report"):
+            shutil.rmtree(work / name, ignore_errors=True)
+        result = check(kept, work)
     problem = _failure(result, work)
-    return CheckResult(version, () if problem is None else (problem,))
+    return CheckResult(version, () if problem is None else (problem,), tuple(left_out))
 
 
-def _command(tool: Path, work: Path, sources: Sequence[str]) -> list[str]:
-    roots = [work / "tree" / root for root in import_roots(sources)]
+def _crashing_file(paths: Sequence[str], work: Path, check: Callable[[Sequence[str], Path], ToolExit]) -> str:
+    """Return a file that the tool crashes on, by checking halves of the files in a folder of its own."""
+    while len(paths) > 1:
+        half = paths[: len(paths) // 2]
+        work.mkdir()
+        crashed = _has_crashed(check(half, work))
+        shutil.rmtree(work)
+        paths = half if crashed else paths[len(half) :]
+    return paths[0]
+
+
+def _has_crashed(result: ToolExit) -> bool:
+    return result.code is not None and (result.code < 0 or result.code == PANIC)
+
+
+def linked_tree(work: Path, package: str) -> Path:
+    """Return the folder of the links to the sources: a package is imported from the folder above it."""
+    return work / "tree" / package
+
+
+def _command(tool: Path, work: Path, package: str, sources: Sequence[str]) -> list[str]:
+    roots = [linked_tree(work, package) / root for root in import_roots(sources)]
     return [
         *(str(tool), "check"),
         *("--config", str(work / "pyrefly.toml")),

@@ -28,7 +28,7 @@ from codeanatomy.extract.evidence import Problem
 from codeanatomy.extract.partitions import RepositoryRoot
 from codeanatomy.extract.scip_index import ScipPartition, document_chunks, failed_index, partition_index
 from codeanatomy.extract.tools.external_tool import sources_folder
-from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly
+from codeanatomy.extract.tools.pyrefly import check_with_pyrefly, find_pyrefly, linked_tree
 from codeanatomy.extract.tools.scip_python import index_with_scip_python
 from codeanatomy.extract.type_checker_files import (
     RULES,
@@ -85,11 +85,12 @@ def _check(task: CheckerTask, work: Path, options: ExtractOptions) -> list[Types
         return []
     folder = sources_folder(task.root, task.entries, work / "unpacked", options)
     paths = [entry.path for entry in task.entries]
-    checked = check_with_pyrefly(tool, folder, paths, work, options.types_seconds)
+    checked = check_with_pyrefly(tool, folder, paths, work, options.types_seconds, task.root.package)
     if checked.problems:
         return [failed_report(task.root, *checked.problems)]
     version = f"{checked.version}, {RULES}"
-    report = CheckerReport(task.root, str(work / "report"), str(work / "tree"), version)
+    tree = linked_tree(work, task.root.package)
+    report = CheckerReport(task.root, str(work / "report"), str(tree), version, list(checked.left_out))
     return partition_reports([(report, task.entries)])
 
 

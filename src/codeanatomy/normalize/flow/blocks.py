@@ -14,6 +14,7 @@
 - A block that an exception may leave has an `exception` edge to its handler; an explicit raise without a
   handler has one to the exit. That any call may fail and end the function is not an edge: every block would
   lead to the exit, and control dependence would be meaningless.
+- Labels are those of the source: the compiler may test the opposite (`conditions`).
 - A yield does not end a block: the frame continues when it is resumed.
 - Unreachable code has blocks and edges too.
 
@@ -28,6 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.file_view import Columns
+from codeanatomy.normalize.flow.conditions import Conditions
 from codeanatomy.normalize.flow.opcodes import Opcodes
 
 BlockKind: TypeAlias = Literal["entry", "normal", "handler", "exit"]
@@ -67,7 +69,7 @@ class ControlFlow(Struct, frozen=True):
     raising: list[bool]
 
 
-def control_flow(code: dict[str, Any], rules: Opcodes) -> ControlFlow:
+def control_flow(code: dict[str, Any], rules: Opcodes, conditions: Conditions) -> ControlFlow:
     """Build the control flow graph of a row of `code_objects`."""
     instructions: Columns = code["instructions"]
     handlers: Columns = code["exception_table"]
@@ -81,7 +83,7 @@ def control_flow(code: dict[str, Any], rules: Opcodes) -> ControlFlow:
     handler_of = _handlers_by_block(blocks, handlers)
     edges: list[Edge] = []
     for number, block in enumerate(blocks[:-1]):
-        edges += _normal_edges(number, block, instructions, targets, number_at, rules)
+        edges += _normal_edges(number, block, instructions, targets, number_at, rules, conditions)
         handler = handler_of.get(number)
         if handler is not None and any(raising[block.first : block.last]):
             edges.append(Edge("exception", number, number_at[handler], None))
@@ -132,6 +134,7 @@ def _normal_edges(
     targets: Targets,
     number_at: dict[int, int],
     rules: Opcodes,
+    conditions: Conditions,
 ) -> list[Edge]:
     """Return the edges of a block's last instruction, other than exceptions."""
     decider = block.last - 1
@@ -148,7 +151,7 @@ def _normal_edges(
         return [Edge("jump", number, jumped_to, decider)]
     if name in rules.iterations:
         return [Edge("loop_body", number, following, decider), Edge("loop_exit", number, jumped_to, decider)]
-    truth = rules.jumps_if[name]
+    truth = conditions.label(instructions, decider, rules.jumps_if[name])
     return [
         Edge(BRANCH[truth], number, jumped_to, decider),
         Edge(BRANCH[not truth], number, following, decider),

@@ -12,7 +12,8 @@ Between code objects there is no order of execution to follow, so of one variabl
 (other code may run while it is live, or it is live at a return) is paired with every *open* use (`reaching`
 computes both).
 
-A cell belongs to the nearest enclosing code object that has it among its cell variables. A global is a name
+A cell belongs to the nearest enclosing code object that has it among its cell variables, or to an inlined
+comprehension in which the inner function is made. A global is a name
 of the module's code object, or of a `global` operation anywhere; a name of a class body is the global's if
 the class has not bound it. A del in one code object may unbind what is open in another. Other files,
 `globals()` and destructors are not considered.
@@ -26,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from codeanatomy.normalize.flow.events import VariableEvent
+from codeanatomy.normalize.flow.events import AT_ENTRY, InlinedVariable, Span, VariableEvent
 from codeanatomy.normalize.flow.reaching import MAY_BE_UNBOUND, PairBudget, ReachingDefinitions
 
 ReachKind: TypeAlias = Literal["local", "closure", "global"]
@@ -41,7 +42,15 @@ class SolvedUnit(NamedTuple):
 
     code: dict[str, Any]
     events: Sequence[VariableEvent]
+    inlined: Sequence[InlinedVariable]
     reaching: ReachingDefinitions
+
+
+class _Owner(NamedTuple):
+    """The code unit of a cell; of one of an inlined comprehension also its span."""
+
+    unit: int
+    comprehension: Span | None
 
 
 class DefUsePair(NamedTuple):
@@ -98,20 +107,21 @@ def _pairs(units: Sequence[SolvedUnit], variable: _Shared) -> Iterator[DefUsePai
 def _shared_variables(units: Sequence[SolvedUnit]) -> Iterable[_Shared]:
     """Return the cells and globals of the file in the order of their first occurrence."""
     numbers = {solved.code["code_unit_key"]: number for number, solved in enumerate(units)}
-    variables: dict[tuple[int | None, str], _Shared] = {}
-    for number, (code, events, reaching) in enumerate(units):
+    variables: dict[tuple[str, _Owner | None], _Shared] = {}
+    for number, (code, events, inlined, reaching) in enumerate(units):
+        span_of = {variable.comprehension: variable.span for variable in inlined}
         is_inner = number != MODULE
         for index, event in enumerate(events):
             if event.var_kind == "fast" or (event.var_kind == "name" and is_inner and event.kind != "use"):
                 continue
             owner = None
             if event.var_kind == "cell":
-                owner = number
+                owner = _Owner(number, span_of.get(event.comprehension or AT_ENTRY))
             elif event.var_kind == "free":
                 owner = _owner(units, numbers, code, event.name)
             kind: ReachKind = "global" if owner is None else "closure"
             variable = variables.setdefault(
-                (owner, event.name), _Shared(kind, MODULE if owner is None else owner)
+                (event.name, owner), _Shared(kind, MODULE if owner is None else owner.unit)
             )
             is_class_name = event.var_kind == "name" and is_inner
             open_events = reaching.unbound if is_class_name else reaching.open_uses
@@ -124,10 +134,14 @@ def _shared_variables(units: Sequence[SolvedUnit]) -> Iterable[_Shared]:
     return variables.values()
 
 
-def _owner(units: Sequence[SolvedUnit], numbers: dict[str, int], code: dict[str, Any], name: str) -> int:
-    """Return the nearest enclosing unit that has the name as a cell."""
+def _owner(units: Sequence[SolvedUnit], numbers: dict[str, int], code: dict[str, Any], name: str) -> _Owner:
+    """Return the nearest enclosing unit, or comprehension inlined there, that has the name as a cell."""
     while True:
+        span = code["bstart"], code["bend"]
         number = numbers[code["parent_key"]]
         code = units[number].code
+        for variable in reversed(units[number].inlined):
+            if variable.is_cell and variable.name == name and span in variable.functions:
+                return _Owner(number, variable.span)
         if name in code["cellvars"]:
-            return number
+            return _Owner(number, None)

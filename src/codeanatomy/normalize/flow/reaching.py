@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from codeanatomy.normalize.flow.blocks import ControlFlow
-from codeanatomy.normalize.flow.events import AT_ENTRY, VariableEvent, VarKind
+from codeanatomy.normalize.flow.events import AT_ENTRY, Variable, VariableEvent
 
 # Bits of states and masks held at a time: definitions times blocks, or times definitions.
 STATE_BITS = 1 << 28
@@ -37,7 +37,6 @@ MAX_PAIRS = 1_000_000
 MAY_BE_UNBOUND = frozenset({"fast", "cell", "name"})
 OUTSIDE = frozenset({"cell", "free", "name", "global"})
 
-Variable: TypeAlias = tuple[str, VarKind]
 Group: TypeAlias = dict[Variable, list[int]]
 
 
@@ -45,7 +44,7 @@ Group: TypeAlias = dict[Variable, list[int]]
 class ReachingDefinitions:
     """The result for one code object; events are given by their index."""
 
-    # The definitions that reach each use, del or save.
+    # The definitions that reach each use and del.
     definitions: dict[int, list[int]] = field(default_factory=dict)
     # Uses and dels that some path reaches without a definition.
     unbound: set[int] = field(default_factory=set)
@@ -97,7 +96,6 @@ def reaching_definitions(
         result.open_uses.update(live if variable[1] in OUTSIDE else ())
     for group in _groups(defined, len(flow.blocks)):
         _solve(flow, order, events, group, budget, result)
-    _resolve_restores(events, result)
     return result
 
 
@@ -285,7 +283,7 @@ def _record_uses(
         for instruction in range(block.first, block.last):
             indexes = events_at.get(instruction, ())
             for index in indexes:
-                if events[index].kind != "def":
+                if events[index].kind in {"use", "del"}:
                     _record_use(
                         index, state, bits.variables[events[index].variable], bits.owners, budget, result
                     )
@@ -313,7 +311,7 @@ def _record_use(
     budget: PairBudget,
     result: ReachingDefinitions,
 ) -> None:
-    """Record the definitions that reach a use, del or save."""
+    """Record the definitions that reach a use or del."""
     arriving = state & variable.mask
     if arriving & variable.unbound:
         result.unbound.add(index)
@@ -351,29 +349,3 @@ def _members(state: int, owners: Sequence[int]) -> list[int]:
             members.append(owners[bit])
         bit = digits.find("1", bit + 1)
     return members
-
-
-def _resolve_restores(events: Sequence[VariableEvent], result: ReachingDefinitions) -> None:
-    """Replace restoring stores by the definitions the variable had when it was saved."""
-    saves: dict[Variable, int] = {}
-    saved: dict[int, int] = {}
-    for index, event in enumerate(events):
-        if event.kind == "save":
-            saves[event.variable] = index
-        elif event.restores and event.variable in saves:
-            saved[index] = saves[event.variable]
-    # In order: a later comprehension may save what an earlier one has restored.
-    for index, event in enumerate(events) if saved else ():
-        definitions = result.definitions.get(index)
-        if (
-            event.kind == "def"
-            or definitions is None
-            or not any(events[each].restores for each in definitions)
-        ):
-            continue
-        real = {each for each in definitions if not events[each].restores}
-        for save in {saved[each] for each in definitions if each in saved}:
-            real.update(result.definitions.get(save, ()))
-            if save in result.unbound:
-                result.unbound.add(index)
-        result.definitions[index] = sorted(real)

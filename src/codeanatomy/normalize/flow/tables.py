@@ -24,7 +24,8 @@ from codeanatomy.file_ids import DefinitionKeys
 from codeanatomy.file_view import AST, BYTECODE, INNER, Columns, FileView, iter_rows
 from codeanatomy.node_ids import key_of, node_id, number_text
 from codeanatomy.normalize.anchors import Anchors, Span
-from codeanatomy.normalize.flow.blocks import ControlFlow, control_flow
+from codeanatomy.normalize.flow.blocks import BRANCH, ControlFlow, control_flow
+from codeanatomy.normalize.flow.conditions import Conditions
 from codeanatomy.normalize.flow.cross_scope import DefUsePair, SolvedUnit, cross_unit_pairs
 from codeanatomy.normalize.flow.events import AT_ENTRY, VariableEvent, variable_events
 from codeanatomy.normalize.flow.opcodes import opcodes_of
@@ -55,6 +56,7 @@ LIST_FIELDS = ("instructions", "exception_table")
 INSTRUCTION_FIELDS, EXCEPTION_FIELDS = (INNER[name] for name in LIST_FIELDS)
 # Per file. The compiler copies `finally` blocks: twenty nested ones, of 800 bytes, are millions.
 MAX_INSTRUCTIONS = 1_000_000
+BRANCHES = frozenset(BRANCH.values())
 
 
 class SourceSpan(NamedTuple):
@@ -73,7 +75,7 @@ class CodeUnitFlow(Struct, frozen=True):
     flow: ControlFlow
     block_ids: list[str]
     events: list[VariableEvent]
-    # Saves and restores, which only the analysis needs, have no id.
+    # Saves, which only the analysis needs, have no id.
     event_ids: list[str | None]
     # Number of each event's block, and its span in the source.
     event_blocks: list[int]
@@ -82,10 +84,13 @@ class CodeUnitFlow(Struct, frozen=True):
 
 
 class FileFlow(Struct, frozen=True):
-    """The code units of a file, its pairs of definition and use, and how many more were omitted."""
+    """The code units of a file, its pairs of definition and use, its conditions, and how many more pairs were
+    omitted.
+    """
 
     units: list[CodeUnitFlow]
     pairs: list[DefUsePair]
+    conditions: Conditions
     omitted_pairs: int = 0
     # Number of instructions of a file with too many of them, which is not analysed.
     excess_instructions: int = 0
@@ -96,24 +101,24 @@ def analyze_flow(file: FileView) -> FileFlow:
     version, objects = file.row(BYTECODE).get("python_version"), file.list(BYTECODE, "code_objects")
     rules = opcodes_of(version) if version is not None else None
     if rules is None or not objects:
-        return FileFlow([], [])
+        return FileFlow([], [], Conditions({}))
     size = sum(len(instructions["offset"]) for instructions in objects["instructions"])
     if size > MAX_INSTRUCTIONS:
-        return FileFlow([], [], excess_instructions=size)
-    anchors = Anchors(file.row(AST))
+        return FileFlow([], [], Conditions({}), excess_instructions=size)
+    anchors, conditions = Anchors(file.row(AST)), Conditions(file.list(AST, "nodes"))
     keys = DefinitionKeys(file.repo_id, file.path, file.list(AST, "definitions")).of_units(objects)
     budget = PairBudget()
-    units = []
+    units, solved = [], []
     names = (*UNIT_FIELDS, *LIST_FIELDS)
     for values in iter_rows(objects, *names):
         code = dict(zip(names, values, strict=True))
-        flow = control_flow(code, rules)
-        events = variable_events(code, rules)
+        flow = control_flow(code, rules, conditions)
+        events, inlined = variable_events(code, rules)
         reaching = reaching_definitions(flow, events, budget)
         units.append(_unit(keys[code["code_unit_key"]], code, flow, events, reaching, anchors))
-    solved = [SolvedUnit(unit.code, unit.events, unit.reaching) for unit in units]
+        solved.append(SolvedUnit(code, events, inlined, reaching))
     cross_unit = cross_unit_pairs(solved, budget)
-    return FileFlow(units, [*_local_pairs(units), *cross_unit], budget.omitted)
+    return FileFlow(units, [*_local_pairs(units), *cross_unit], conditions, budget.omitted)
 
 
 def _unit(
@@ -127,11 +132,8 @@ def _unit(
     block_of: list[int] = []
     for number, block in enumerate(flow.blocks):
         block_of += [number] * (block.last - block.first)
-    ids: list[str | None] = []
     numbers = count()
-    for event in events:
-        is_inner = event.kind == "save" or event.restores
-        ids.append(None if is_inner else node_id("DEF_EVENT", key, next(numbers)))
+    ids = [None if event.kind == "save" else node_id("DEF_EVENT", key, next(numbers)) for event in events]
     return CodeUnitFlow(
         node_id("CODE_UNIT", key),
         code,
@@ -159,7 +161,7 @@ def _event_spans(code: dict[str, Any], events: list[VariableEvent], anchors: Anc
             if span[0] is None or _is_handler_cleanup(instructions, event):
                 anchor = None
             elif event.ordinal:
-                anchor = anchors.fused(line, span, event.name)
+                anchor = _fused_anchor(instructions, event, anchors)
             elif event.kind == "def":
                 anchor = anchors.definition(span, event.name, stores[span, event.name])
                 stores[span, event.name] += 1
@@ -169,6 +171,17 @@ def _event_spans(code: dict[str, Any], events: list[VariableEvent], anchors: Anc
             yield SourceSpan(None, None, line)
         else:
             yield SourceSpan(*anchor, anchors.lines[anchor[0]])
+
+
+def _fused_anchor(instructions: Columns, event: VariableEvent, anchors: Anchors) -> Span | None:
+    """Return the span of the second variable that an instruction accesses."""
+    starts, ends, at = instructions["bstart"], instructions["bend"], event.instruction
+    first, line = (starts[at], ends[at]), instructions["line"][at]
+    if event.kind == "def":
+        return anchors.fused_definition(line, first, event.name)
+    # A load is not the last instruction. Another load does not consume the value.
+    is_consumer = starts[at + 1] is not None and not instructions["opname"][at + 1].startswith("LOAD_FAST")
+    return anchors.fused_use(line, first, event.name, (starts[at + 1], ends[at + 1]) if is_consumer else None)
 
 
 def _is_handler_cleanup(instructions: Columns, event: VariableEvent) -> bool:
@@ -217,9 +230,11 @@ def _block_spans(unit: CodeUnitFlow) -> Iterator[SourceSpan]:
             yield SourceSpan(None, None, next((line for *_, line in own if line is not None), None))
 
 
-def _is_inside(start: int | None, end: int, low: int | None, high: int) -> bool:
+def _is_inside(start: int | None, end: int | None, low: int | None, high: int) -> bool:
     """Return whether an instruction has a span in its unit: 3.11 misplaces parts of formatted strings."""
-    return start is not None and (low is None or (low <= start and end <= high))
+    if start is None or end is None:
+        return False
+    return low is None or (low <= start and end <= high)
 
 
 def py_bc_cfg_edges_norm_v1(flow: FileFlow) -> Columns:
@@ -233,7 +248,10 @@ def py_bc_cfg_edges_norm_v1(flow: FileFlow) -> Columns:
             offset = start = end = None
             if decider is not None:
                 offset = instructions["offset"][decider]
-                span = instructions["bstart"][decider], instructions["bend"][decider]
+                if kind in BRANCHES:
+                    span = flow.conditions.span(instructions, decider)
+                else:
+                    span = instructions["bstart"][decider], instructions["bend"][decider]
                 if _is_inside(*span, unit.code["bstart"], unit.code["bend"]):
                     start, end = span
             edge = f"cfg:{key}.{number_text(number)}"

@@ -3,25 +3,23 @@
     views  = executor.map_tasks("extract", tasks, first_pass, total=19)     # one call per task
     solved = executor.map_groups("relate", [views], names, "repo_id", solve)     # one group per repository
     graph  = executor.map_groups("graph", [views, solved], names, "chunk", second_pass)
-    executor.collect(graph, COUNTS)                                         # small results, on the driver
+    executor.results(graph, COUNTS)                                         # small results, on the driver
 
 The functions that are mapped are the same for all executors, and so are their rows (`pipeline.first_pass`,
-`pipeline.solve`, `pipeline.second_pass`). `pipeline.executors.spark_executor` does everything on any lake;
-`pipeline.executors.local_executor` serves small builds, where starting a JVM would take
-longer than the work. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
+`pipeline.solve`, `pipeline.second_pass`). `pipeline.executors.spark_executor` is what builds use;
+`pipeline.executors.local_executor` serves machines without Java, and most tests. Tests:
+`tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, json
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.events import Committed
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.extract.file_rows import FAILURES
@@ -49,7 +47,7 @@ GroupWork: TypeAlias = Callable[[Iterator[Group]], Pieces]
 
 
 class StoredRows(Struct, frozen=True):
-    """Rows of a table at the version that the run has pinned."""
+    """Rows of a table at the version that the run has pinned, or at another one."""
 
     table: str
     repo_id: str
@@ -60,17 +58,16 @@ class StoredRows(Struct, frozen=True):
     name: str
     # Only rows that belong to no file.
     is_unowned: bool = False
+    version: int | None = None
 
 
-class TableWrite(Struct, frozen=True):
+class TableWrite(NamedTuple):
     """A table whose rows are pieces that have to be put in its order."""
 
-    table: Table
     folder: NewFiles
+    table: Table
     # Name of the pieces.
     name: str
-    # Columns with one value for all rows that are not in the pieces.
-    constants: Mapping[str, str] = {}
     # Whether the rows are those of another table in another order.
     is_copy: bool = False
 
@@ -92,16 +89,17 @@ class Executor(Protocol):
     def stored(self, rows: Sequence[StoredRows]) -> Held:
         """Read rows of pinned tables as pieces, in chunks of files."""
 
-    def collect(self, held: Held, *names: str) -> list[Piece]:
-        """Return the pieces of these names: small results, and what a refresh of some files compares."""
+    def results(self, held: Held, *names: str) -> list[Piece]:
+        """Return the pieces of these names, which are small (`pieces.SMALL`)."""
+
+    def read(self, held: Held, name: str) -> list[Piece]:
+        """Read the pieces of a name, for an error message: it may take another job."""
 
     def write_files(self, held: Sequence[Held], writes: Sequence[TableWrite]) -> dict[str, list[DataFile]]:
         """Write the rows of tables in their order to data files."""
 
-    def commit_rows(
-        self, held: Sequence[Held], write: TableWrite, owners: Sequence[str], by: str, commit: Commit
-    ) -> Committed:
-        """Replace the rows of owners, or append without owners, in a table that only Spark can write."""
+    def cancel(self) -> None:
+        """Stop what is running, from another thread."""
 
     def release(self) -> None:
         """Free all that is held."""

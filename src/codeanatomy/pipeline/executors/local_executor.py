@@ -1,27 +1,21 @@
-"""Run the passes of a small build on processes of this machine.
+"""Run the passes of a build on processes of this machine.
 
     executor = LocalExecutor(run, worker, processes=2)
     views = executor.map_tasks("extract", tasks, first_pass, total=3)
 
 Pieces stay in the worker process (`local_process`), which forks to use several cores; the process of the
-command reads pinned tables with DuckDB and commits. Rows of a build are in memory, so this executor is
-for builds that are small (`plan.run_plan.choose_engine`). Tests: `tests/unit/pipeline/test_executors.py`.
+command reads pinned tables with DuckDB and commits. Rows of a build are in memory. It is for builds with
+`--engine local` and for the forecasts of `codeanatomy plan`. Tests: `tests/unit/pipeline/test_executors.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import count
-from uuid import uuid4
 
-from codeanatomy.arrow import pack_rows, unpack_rows
-from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.events import Committed
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.errors import NeedsSpark
-from codeanatomy.file_view import project
-from codeanatomy.pipeline.chunks import rows_by_chunk
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.executor import (
     Group,
@@ -38,8 +32,8 @@ from codeanatomy.pipeline.executors.executor import (
 from codeanatomy.pipeline.executors.local_process import Worker, count_finished
 from codeanatomy.pipeline.executors.processes import map_in_forks
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.pieces import COUNTS, Piece, Pieces, cut
-from codeanatomy.pipeline.stored_rows import read_stored
+from codeanatomy.pipeline.pieces import COUNTS, Piece, Pieces
+from codeanatomy.pipeline.stored_rows import ReadStored, read_tasks
 from codeanatomy.progress import run_with_progress
 
 LocalHeld = int
@@ -100,20 +94,18 @@ class LocalExecutor:
     def stored(self, rows: Sequence[StoredRows]) -> LocalHeld:
         """Read rows of pinned tables as pieces."""
         held = next(self._numbers)
-        pieces = [piece for each in rows for piece in self._stored(each)]
+        read = ReadStored()
+        pieces = [piece for task in read_tasks(self._run, rows) for piece in read(task)]
         self._worker.call(hold, held, pieces)
         return held
 
-    def _stored(self, wanted: StoredRows) -> Iterator[Piece]:
-        chunks = self._run.chunk_count(wanted.repo_id)
-        for batch in read_stored(self._run, wanted).to_batches():
-            for chunk, rows in rows_by_chunk(wanted.table, batch, chunks):
-                data = pack_rows(project(wanted.table, rows, wanted.reads))
-                yield from cut(wanted.repo_id, chunk, wanted.name, data, uuid4().hex)
-
-    def collect(self, held: LocalHeld, *names: str) -> list[Piece]:
-        """Return the pieces of these names."""
+    def results(self, held: LocalHeld, *names: str) -> list[Piece]:
+        """Return the pieces of these names, which are small."""
         return self._worker.call(pieces_named, held, names)
+
+    def read(self, held: LocalHeld, name: str) -> list[Piece]:
+        """Read the pieces of a name."""
+        return self._worker.call(pieces_named, held, (name,))
 
     def write_files(
         self, held: Sequence[LocalHeld], writes: Sequence[TableWrite]
@@ -122,11 +114,9 @@ class LocalExecutor:
         files = self._worker.call(write_tables, held, writes, self._processes)
         return {write.table.name: made for write, made in zip(writes, files, strict=True)}
 
-    def commit_rows(
-        self, held: Sequence[LocalHeld], write: TableWrite, owners: Sequence[str], by: str, commit: Commit
-    ) -> Committed:
-        """Refuse: only Spark writes to such tables."""
-        raise NeedsSpark(f"{write.table.name} can only be written by Spark", "build with --engine spark")
+    def cancel(self) -> None:
+        """Stop the worker process."""
+        self._worker.stop()
 
     def release(self) -> None:
         """Free all pieces, if the process still lives."""
@@ -209,9 +199,9 @@ def write_tables(
             pieces.setdefault(piece.name, []).append(piece)
 
     def write(number: int) -> tuple[int, list[DataFile]]:
-        table_write = writes[order[number]]
-        batches = (rows for piece in pieces.get(table_write.name, ()) for rows in unpack_rows(piece.data))
-        return order[number], write_in_order(table_write, batches)
+        folder, table, name, is_copy = writes[order[number]]
+        batches = (rows for piece in pieces.get(name, ()) for rows in unpack_rows(piece.data))
+        return order[number], write_in_order(folder, table, batches, is_copy=is_copy)
 
     sizes = [sum(len(piece.data) for piece in pieces.get(write.name, ())) for write in writes]
     order = sorted(range(len(writes)), key=lambda number: -sizes[number])

@@ -1,10 +1,9 @@
-"""Sort packed rows on executors, as Arrow, for tables whose order is not that of the pieces.
+"""Sort rows as Arrow, in ranges that fit into a task, for tables whose order is not that of the files.
 
-    streams            [n7 n1 n4] [n2 n9] [n3]       one piece each, as pass two made them
+    rows               [n7 n1 n4] [n2 n9] [n3]       as pass two made them
     samples            n1 n4 n9                      keys of every so many rows, which came with pass two
     cut                before n4                     into ranges that fit into a task
     split              0:[n1 n2] 1:[n7 n4 n9] 0:[n3]
-    exchange           file 0: 0:[n1 n2] 0:[n3]      file 1: 1:[n7 n4 n9]
     sort and write     part-...: n1 n2 n3            part-...: n4 n7 n9
 
 A file has one range or several, in their order, so files do not overlap and a task holds a range at a time.
@@ -14,29 +13,26 @@ bytes and null comes first, as Spark has it. Rows that make a single range need 
 The range of a row is found by the first bytes of the last column of the table's order, a node id, with one
 search in the cuts (0.08 s for a million rows; comparing whole keys with each cut took 1.4 s).
 
-Tests: `tests/spark/test_sorted_tables.py`, `tests/unit/pipeline/test_sorted_tables.py`.
+The exchange between split and write is that of `spark_tables`. Tests: `tests/spark/test_sorted_tables.py`,
+`tests/unit/pipeline/test_sorted_tables.py`.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import groupby, takewhile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from codeanatomy.arrow import arrow_schema, decode_texts, pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, decode_texts
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
-from codeanatomy.delta.write.data_files import Batches, write_files, write_on_executors
-from codeanatomy.pipeline.executors.executor import TableWrite
+from codeanatomy.delta.write.data_files import Batches, write_files
 
 MB = 1024 * 1024
 # Bytes that a range takes on disk; in memory it is five times that, and there twice while it is sorted.
@@ -50,9 +46,6 @@ STEP_ROWS = 64 * 1024
 # Bytes of a key that decide its range: the prefix of a kind and the beginning of a definition key.
 PREFIX_BYTES = 16
 
-PIECES = pa.schema({"file": pa.int32(), "range": pa.int32(), "piece": pa.binary()})
-PIECES_DDL = "file int, range int, piece binary"
-
 
 class Cut(NamedTuple):
     """Where a range begins: values of the leading columns, and first bytes of the last one."""
@@ -65,64 +58,32 @@ class Cut(NamedTuple):
 Lead: TypeAlias = tuple[tuple[bool, str], ...]
 
 
-def write_sorted(
-    streams: DataFrame, table: Table, folder: NewFiles, size: int, samples: pa.Table, *, is_copy: bool = False
-) -> list[DataFile]:
-    """Write packed rows as data files in the table's order; `size` estimates their bytes on disk."""
-    files = max(1, math.ceil(size / table.write.target_file_size))
-    ranges = math.ceil(size / files / RANGE_BYTES)
-    return write_ranges(streams, table, folder, files, ranges, samples, is_copy=is_copy)
-
-
-def write_ranges(
-    streams: DataFrame,
-    table: Table,
-    folder: NewFiles,
-    files: int,
-    ranges: int,
-    samples: pa.Table,
-    *,
-    is_copy: bool = False,
-) -> list[DataFile]:
-    """Write at most `files` files of `ranges` ranges each."""
-    keys = table.sort_keys
-    cuts = choose_cuts(samples, table, files * ranges) if files * ranges > 1 else []
-    if cuts:
-        pieces = split(streams, range_keys(table, samples.column_names), cuts, files)
-        ready = pieces.repartitionById(files, "file").sortWithinPartitions("file", "range")
-    else:
-        whole = streams.toDF("piece").coalesce(1)
-        ready = whole.select(F.lit(0).alias("file"), F.lit(0).alias("range"), "piece")
-
-    def write(batches: Batches) -> Iterator[DataFile]:
-        rows = (row for batch in batches for row in zip(*batch.columns, strict=True))
-        for _, of_file in groupby(rows, key=lambda row: row[0].as_py()):
-            parts = groupby(of_file, key=lambda row: row[1].as_py())
-            ordered = (
-                batch for _, part in parts for batch in in_order(keys, _pieces(row[2] for row in part))
-            )
-            yield from write_files(folder, table, ordered, is_copy=is_copy)
-
-    return write_on_executors(ready, write)
-
-
-def complete_rows(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> Batches:
+def complete_rows(
+    table: Table, batches: Iterable[pa.RecordBatch], constants: Mapping[str, str] = {}
+) -> Batches:
     """Yield rows with the columns of the table: with the constants, in the table's order of columns."""
-    schema = arrow_schema(write.table)
+    schema = arrow_schema(table)
     for batch in batches:
         arrays = [
-            pa.repeat(write.constants[name], batch.num_rows)
-            if name in write.constants
+            pa.repeat(constants[name], batch.num_rows)
+            if name in constants
             else decode_texts(batch.column(name))
             for name in schema.names
         ]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def write_in_order(write: TableWrite, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+def write_in_order(
+    folder: NewFiles,
+    table: Table,
+    batches: Iterable[pa.RecordBatch],
+    constants: Mapping[str, str] = {},
+    *,
+    is_copy: bool = False,
+) -> list[DataFile]:
     """Write rows that fit into memory as data files in the table's order."""
-    ordered = in_order(write.table.sort_keys, complete_rows(write, batches))
-    return write_files(write.folder, write.table, ordered, is_copy=write.is_copy)
+    ordered = in_order(table.sort_keys, complete_rows(table, batches, constants))
+    return write_files(folder, table, ordered, is_copy=is_copy)
 
 
 def range_keys(table: Table, known: Collection[str]) -> tuple[str, ...]:
@@ -154,31 +115,6 @@ def choose_cuts(samples: pa.Table, table: Table, ranges: int) -> list[Cut]:
 
 def _rank(value: str | None) -> tuple[bool, str]:
     return (value is not None, value or "")
-
-
-def split(streams: DataFrame, keys: Sequence[str], cuts: Sequence[Cut], files: int) -> DataFrame:
-    """Split the rows of all streams into pieces of one range, each of which belongs to one file."""
-    ranges = len(cuts) + 1
-
-    def run(batches: Batches) -> Batches:
-        waiting: list[pa.RecordBatch] = []
-        for rows in _pieces(stream for batch in batches for stream in batch.column(0)):
-            waiting.append(rows)
-            if sum(each.nbytes for each in waiting) >= SPLIT_BYTES:
-                yield from _split_pieces(waiting, keys, cuts, files, ranges)
-                waiting = []
-        if waiting:
-            yield from _split_pieces(waiting, keys, cuts, files, ranges)
-
-    return streams.mapInArrow(run, PIECES_DDL)
-
-
-def _split_pieces(
-    waiting: Sequence[pa.RecordBatch], keys: Sequence[str], cuts: Sequence[Cut], files: int, ranges: int
-) -> Batches:
-    for number, part in split_rows(pa.concat_batches(waiting), keys, cuts):
-        row = {"file": number * files // ranges, "range": number, "piece": pack_rows(part)}
-        yield pa.RecordBatch.from_pylist([row], PIECES)
 
 
 def split_rows(
@@ -238,10 +174,6 @@ def key_prefixes(column: pa.StringArray, width: int = PREFIX_BYTES) -> np.ndarra
     prefixes = np.lib.stride_tricks.sliding_window_view(padded, width)[offsets[:-1]]
     prefixes[np.arange(width) >= (offsets[1:] - offsets[:-1])[:, None]] = 0
     return np.ascontiguousarray(prefixes).view(f"S{width}").ravel()
-
-
-def _pieces(streams: Iterable[pa.Scalar]) -> Batches:
-    return (batch for stream in streams for batch in unpack_rows(stream.as_buffer()))
 
 
 def in_order(keys: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:

@@ -1,47 +1,43 @@
-"""Run the passes of a build on Spark: any lake, any number of repositories, any cluster.
+"""Run the passes of a build on Spark: any lake, any number of repositories, any kind of session.
 
-    executor = SparkExecutor(run)
-    views = executor.map_tasks("extract", tasks, first_pass, total=2_823)      # one job, one task per task
+    executor = SparkExecutor(run, session)
+    views = executor.map_tasks("extract", tasks, first_pass, total=2_823)      # one job, a Spark task each
 
-Pieces are rows of frames (`pipeline.pieces`), kept in Spark's cache on disk until the run ends. A pass is one
-job: its small results (counts, data files) come back with it. Groups meet by an exchange of pieces, which are
-compressed Arrow streams; Spark never sees a row of a table, except where only Spark can write it.
+A pass is a frame of pieces (`pipeline.pieces`), kept in Spark's cache on disk until the run ends, and
+computed by one job that brings its small results back with it: counts, data files. Groups meet by an exchange
+of pieces, which are compressed Arrow streams; Spark never sees a row of a table. Only the public DataFrame
+API is used, so a classic session, a notebook's and one of Spark Connect run the same code:
 
+    tasks            rows of a frame: [0, <task>] [1, <task>] ...     one per Spark task
+    stored rows      tasks, too: each reads some data files of a pinned table where it runs
+    groups           union of frames -> repartition by repository or chunk -> sort -> mapInArrow
+    tables           `spark_tables`: all tables of a pass in one job
+
+What needs the JVM is only recorded: plans and figures of operators (`spark.plans`).
 Tests: `tests/spark/test_executors.py`, `tests/spark/test_build.py`.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import cast
-from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import json
-from pyspark import Accumulator
+from msgspec import Struct, json, msgpack
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.util import inheritable_thread_target
 
-from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
-from codeanatomy.catalog.spec import Table
-from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.events import Committed
+from codeanatomy.arrow import unpack_rows
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.delta.read.predicate import And, InList, Or, Predicate, Term
-from codeanatomy.delta.read.scan import scan
-from codeanatomy.delta.write.spark_rows import append, replace_by_owner
-from codeanatomy.file_view import INNER, TableReads, key_columns
-from codeanatomy.pipeline.chunks import rows_by_chunk
-from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.executors.caching import cache_frame
+from codeanatomy.logs import Log
+from codeanatomy.pipeline.context import FrameRecord, Run
 from codeanatomy.pipeline.executors.executor import (
     GroupBy,
     GroupWork,
@@ -52,52 +48,40 @@ from codeanatomy.pipeline.executors.executor import (
     groups_of,
     progress_text,
 )
-from codeanatomy.pipeline.executors.sorted_tables import complete_rows
-from codeanatomy.pipeline.executors.spark_files import PACKED_BYTES_PER_FILE_BYTE, Files, write_tables
-from codeanatomy.pipeline.impact import IMPACT
+from codeanatomy.pipeline.executors.spark_tables import files_by_table, plan_tables, written_files
 from codeanatomy.pipeline.pieces import (
     COUNTS,
-    DATA_FILE,
     DDL,
-    KEYS,
-    MB,
-    OUTCOME,
     PIECE_BYTES,
     SAMPLE,
+    SIZES,
+    SMALL,
     Piece,
     Pieces,
-    cut,
     in_batches,
-    joined,
     to_batch,
 )
-from codeanatomy.pipeline.stored_rows import stored_predicate
+from codeanatomy.pipeline.stored_rows import FileReads, ReadStored, read_tasks
 from codeanatomy.progress import run_with_progress
 from codeanatomy.spark.jvm import ENGINE_ERRORS
-from codeanatomy.spark.metrics import operator_metrics
-from codeanatomy.spark.plan_columns import plan_columns
-from codeanatomy.spark.plans import plan_texts
-from codeanatomy.spark.session import clone_session
+from codeanatomy.spark.metrics import Described, describe_frame
+from codeanatomy.spark.task_counter import TaskCounter
 
-# Bytes of pieces by name, of a task.
-SIZES = "sizes"
-# Pieces that come back to the driver with the job that makes them.
-SMALL = (COUNTS, DATA_FILE, OUTCOME, IMPACT, KEYS, SAMPLE, SIZES)
-# Batches that Spark passes to Python.
-SETTINGS = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * MB),
-}
-# Bytes of sources whose rows are so few that compiling code for them takes longer than it spares: in a build
-# of `requests` (0.2 MB) it was a sixth of the processor time of the JVM.
-FEW_BYTES = 4 * MB
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 # Chunks are spread by hash: with more tasks, the last ones are shorter.
 TASKS_PER_CORE = 8
 FILES_PER_TASK = 256
+# Bytes of sources that are worth a task beyond one for each core.
+TASK_BYTES = 128 * 1024
+# Bytes of pieces of a table for each key that is remembered, to divide the table into files.
+KEY_STEP = 256 * 1024
+TASK_SCHEMA = pa.schema({"number": pa.int32(), "task": pa.binary()})
+
+
+class TaskSizes(Struct):
+    """Bytes of a task's pieces by name, and some of their keys."""
+
+    bytes: dict[str, int] = {}
+    keys: dict[str, list[tuple[str, str]]] = {}
 
 
 @dataclass
@@ -106,15 +90,13 @@ class SparkHeld:
 
     frame: DataFrame
     small: list[Piece] = field(default_factory=list)
+    # Tasks that read stored rows, where the frame does that.
+    reads: int = 0
 
     @property
-    def sizes(self) -> Counter[str]:
-        """Bytes of the pieces by name."""
-        sizes: Counter[str] = Counter()
-        for piece in self.small:
-            if piece.name == SIZES:
-                sizes.update(json.decode(piece.data, type=dict[str, int]))
-        return sizes
+    def sizes(self) -> list[TaskSizes]:
+        """Sizes of the pieces of each task."""
+        return [json.decode(piece.data, type=TaskSizes) for piece in self.small if piece.name == SIZES]
 
 
 class SparkExecutor:
@@ -122,209 +104,198 @@ class SparkExecutor:
 
     publishes = True
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, session: SparkSession) -> None:
         self._run = run
-        self._cloned: SparkSession | None = None
+        self._session = session
         # Frames that are kept.
         self._frames = ExitStack()
-
-    @property
-    def _session(self) -> SparkSession:
-        """A session with the settings of the passes."""
-        if self._cloned is None:
-            few = {} if self._run.source_bytes > FEW_BYTES else INTERPRETED
-            self._cloned = clone_session(self._run.spark, {**SETTINGS, **few})
-        return self._cloned
+        # Plans are read while the next pass computes. Step, name, plans and seconds of each frame.
+        self._recorder = ThreadPoolExecutor(1)
+        self._described: list[tuple[str, str, Future[Described], float]] = []
 
     def map_tasks(self, step: str, tasks: Sequence[bytes], work: TaskWork, total: int) -> SparkHeld:
         """Run `work` on each task, as one job with a Spark task for each."""
-        spark = self._session
-        # Each task decodes its own part only; the listing of a repository may be long.
-        encoded = spark.sparkContext.broadcast(list(tasks))
-        self._frames.callback(encoded.destroy)
-        progress = _Counters(spark)
+        step_bytes = KEY_STEP
 
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-            pieces = (piece for number in numbers for piece in work(encoded.value[number]))
-            yield from _rows(progress.watch(pieces))
+        def run(tasks: Iterator[bytes]) -> Pieces:
+            return _add_sizes((piece for task in tasks for piece in work(task)), step_bytes)
 
-        frame = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(run, DDL)
-        return self._computed(step, work, frame, progress, total)
+        return self._compute(step, work, self._map(tasks, run), total)
 
     def map_groups(
         self, step: str, held: Sequence[SparkHeld], names: Collection[str], by: GroupBy, work: GroupWork
     ) -> SparkHeld:
         """Run `work` on groups of pieces of some names, as one job with an exchange."""
-        spark = self._session
-        progress = _Counters(spark)
         together = _union([each.frame for each in held]).where(F.col("name").isin(*sorted(names)))
-        if by == "repo_id":
-            number, tasks = self._repository_numbers()
-            exchanged = together.withColumn("number", number).repartitionById(tasks, "number").drop("number")
+        tasks = self._repository_tasks if by == "repo_id" else self._chunk_tasks(step)
+        if tasks == 1 and sum(each.reads for each in held) <= 1:
+            # Frames in the cache stay as they were computed; stored rows would be read by this one task.
+            exchanged = together.coalesce(1)
+        elif by == "repo_id":
+            exchanged = together.repartitionById(tasks, self._repository_number())
         else:
-            exchanged = together.repartition(self._tasks(step), "repo_id", "chunk")
+            exchanged = together.repartition(tasks, "repo_id", "chunk")
         ordered = exchanged.sortWithinPartitions("repo_id", "chunk", "name", "key", "part")
 
+        step_bytes = KEY_STEP
+
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from _rows(progress.watch(work(groups_of(in_batches(batches), by))))
+            yield from _to_batches(_add_sizes(work(groups_of(in_batches(batches), by)), step_bytes))
 
-        total = self._run.files_of(step)
         frame = ordered.mapInArrow(run, DDL)
-        return self._computed(step, work, frame, progress, total)
-
-    def _repository_numbers(self) -> tuple[Column, int]:
-        """Return the task of each repository as a column, and the number of tasks."""
-        cores = self._run.spark.sparkContext.defaultParallelism
-        numbers = largest_first(self._run.repository_bytes, 8 * cores)
-        pairs = [F.lit(each) for pair in numbers.items() for each in pair]
-        number = F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), F.lit(0))
-        return number, max(numbers.values(), default=0) + 1
-
-    def _tasks(self, step: str) -> int:
-        """Return the number of tasks for chunks of files."""
-        if self._run.settings.extract.partitions is not None:
-            return self._run.settings.extract.partitions
-        cores = self._run.spark.sparkContext.defaultParallelism
-        files = self._run.files_of(step)
-        chunks = sum(map(self._run.chunk_count, self._run.plan.step(step).busy))
-        return min(max(1, chunks), max(TASKS_PER_CORE * cores, math.ceil(files / FILES_PER_TASK)))
-
-    def _computed(
-        self, step: str, work: object, frame: DataFrame, progress: _Counters, total: int
-    ) -> SparkHeld:
-        """Compute a frame and keep it; report progress."""
-        run = self._run
-        is_later = step in run.plans
-
-        def report(*, last: bool = False) -> None:
-            # A later frame may be of groups of no file, such as rows that are merged.
-            if progress.files.value or not is_later:
-                run.progress.update(step, progress.status(total), last=last)
-
-        held = SparkHeld(self._frames.enter_context(cache_frame(run, step, work, frame)))
-        small = held.frame.where(F.col("name").isin(*SMALL))
-        collect = inheritable_thread_target(run.spark)(small.toArrow)
-        rows = run_with_progress(collect, report)
-        report(last=True)
-        held.small = list(in_batches(rows.to_batches()))
-        if step not in run.plans:
-            # While the frame is cached, its operators have their figures. Later frames of a step are small.
-            run.plans[step], run.operators[step] = plan_texts(held.frame), operator_metrics(held.frame)
-        for name, used in plan_columns(held.frame).items():
-            if name in run.pins:
-                run.observed.refine(name, run.pins[name], used.filters, used.joins)
-        return held
+        return self._compute(step, work, frame, self._run.files_of(step))
 
     def stored(self, rows: Sequence[StoredRows]) -> SparkHeld:
         """Read rows of pinned tables as pieces; lazily, by the pass that needs them."""
-        run, spark = self._run, self._session
-        together: dict[tuple[str, str, bool], list[StoredRows]] = {}
-        for each in rows:
-            if each.table in run.pins and each.owners != ():
-                together.setdefault((each.table, each.name, each.is_unowned), []).append(each)
-        frames = [self._stored(spark, members) for members in together.values()]
-        return SparkHeld(_union(frames) if frames else spark.createDataFrame([], DDL))
+        tasks = read_tasks(self._run, rows)
+        if not tasks:
+            return SparkHeld(self._session.createDataFrame(to_batch([]).to_pylist(), DDL))
+        work = ReadStored(self._run.store_policy)
 
-    def _stored(self, spark: SparkSession, wanted: Sequence[StoredRows]) -> DataFrame:
-        first, run = wanted[0], self._run
-        store = replace(run.spark_store, spark=spark)
-        any_of: tuple[Term, ...] = tuple(stored_predicate(each).term for each in wanted)
-        table = catalog.table(first.table)
-        repositories = InList.of(table.column("repo_id"), [each.repo_id for each in wanted])
-        where = Predicate(table.name, And((repositories, Or(any_of) if len(any_of) > 1 else any_of[0])))
-        stored = scan(store, first.table, run.pins[first.table], where=where).rows
-        read = {*key_columns(table.name), *first.reads}
-        columns = [_column(name, first.reads.get(name, ())) for name in table.column_names if name in read]
-        counts = {each.repo_id: run.chunk_count(each.repo_id) for each in wanted}
+        def run(tasks: Iterator[bytes]) -> Pieces:
+            return (piece for task in tasks for piece in work(msgpack.decode(task, type=list[FileReads])))
 
-        def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for from_spark in batches:
-                batch = _as_declared(table, from_spark, first.reads)
-                repositories = batch.column("repo_id")
-                for repo_id in repositories.unique().to_pylist():
-                    own = batch.filter(pc.equal(repositories, repo_id))
-                    for chunk, members in rows_by_chunk(first.table, own, counts[repo_id]):
-                        data = pack_rows(members)
-                        yield to_batch(cut(repo_id, chunk, first.name, data, uuid4().hex))
+        return SparkHeld(self._map([msgpack.encode(task) for task in tasks], run), reads=len(tasks))
 
-        return stored.select(*columns).mapInArrow(pack, DDL)
+    def results(self, held: SparkHeld, *names: str) -> list[Piece]:
+        """Return the pieces of these names, which came back with the job that made them."""
+        if not {*names} <= {*SMALL}:
+            raise ValueError(f"{names} are not small")
+        return [piece for piece in held.small if piece.name in names]
 
-    def collect(self, held: SparkHeld, *names: str) -> list[Piece]:
-        """Return the pieces of these names."""
-        if set(names) <= set(SMALL):
-            return [piece for piece in held.small if piece.name in names]
-        return list(in_batches(held.frame.where(F.col("name").isin(*sorted(names))).toArrow().to_batches()))
+    def read(self, held: SparkHeld, name: str) -> list[Piece]:
+        """Read the pieces of a name, by a job."""
+        return list(in_batches(held.frame.where(F.col("name") == name).toArrow().to_batches()))
 
     def write_files(
         self, held: Sequence[SparkHeld], writes: Sequence[TableWrite]
     ) -> dict[str, list[DataFile]]:
-        """Write the rows of tables in their order to data files."""
-        sizes = reduce(Counter.__add__, (each.sizes for each in held), Counter[str]())
-        frame = _union([each.frame for each in held])
-        cores = self._run.spark.sparkContext.defaultParallelism
-
-        def inherit(job: Callable[[], Files]) -> Callable[[], Files]:
-            # For each thread anew: the properties of a thread are one object.
-            return cast("Callable[[], Files]", inheritable_thread_target(self._run.spark)(job))
-
+        """Write the rows of tables in their order to data files, as one job."""
+        sizes: Counter[str] = Counter()
+        keys: dict[str, list[tuple[str, str]]] = {}
         samples: dict[str, list[pa.RecordBatch]] = {}
-        for piece in (piece for each in held for piece in each.small if piece.name == SAMPLE):
-            samples.setdefault(piece.key, []).extend(unpack_rows(piece.data))
+        for each in held:
+            for task in each.sizes:
+                sizes.update(task.bytes)
+                for name, own in task.keys.items():
+                    keys.setdefault(name, []).extend(own)
+            for piece in self.results(each, SAMPLE):
+                samples.setdefault(piece.key, []).extend(unpack_rows(piece.data))
         tables = {name: pa.Table.from_batches(batches) for name, batches in samples.items()}
-        return write_tables(frame, writes, sizes, tables, cores, inherit)
+        plan = plan_tables(writes, sizes, keys, tables, self._run.cores)
+        files: dict[str, list[DataFile]] = {write.table.name: [] for write in writes}
+        if plan.tables:
+            names = sorted({each.write.name for each in plan.tables})
+            pieces = _union([each.frame for each in held]).where(F.col("name").isin(*names))
+            step = self._run.store.table(plan.tables[0].write.table.name).stage
+            files |= files_by_table(self._run_job(step, "tables", written_files(pieces, plan)))
+        return files
 
-    def commit_rows(
-        self, held: Sequence[SparkHeld], write: TableWrite, owners: Sequence[str], by: str, commit: Commit
-    ) -> Committed:
-        """Replace the rows of owners, or append without owners, with Spark's own writer."""
-        sizes = sum((each.sizes[write.name] for each in held), 0)
-        pieces = _union([each.frame for each in held]).where(F.col("name") == write.name)
-
-        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            # The parts of a stream follow each other, as its task has made them.
-            streams = (data for _, data in joined(in_batches(batches)))
-            yield from complete_rows(write, (rows for data in streams for rows in unpack_rows(data)))
-
-        ddl = ", ".join(f"`{column.name}` {column.ddl}" for column in write.table.columns)
-        frame = pieces.mapInArrow(rows, ddl)
-        store, size = self._run.spark_store, sizes // PACKED_BYTES_PER_FILE_BYTE
-        if not owners:
-            return append(store, write.table.name, frame, commit, file_bytes=size)
-        return replace_by_owner(store, write.table.name, frame, owners, commit, by=by, file_bytes=size)
+    def cancel(self) -> None:
+        """Stop the jobs that run; if the JVM is gone, there are none."""
+        with suppress(*ENGINE_ERRORS, OSError):
+            self._session.interruptAll()
 
     def release(self) -> None:
-        """Free all frames; if the JVM is gone, there are none."""
+        """Record the plans of all frames, and free them; if the JVM is gone, there are none."""
+        for step, name, described, seconds in self._described:
+            self._run.frames.append(FrameRecord(step, name, *described.result(), seconds))
+        self._described.clear()
         with suppress(*ENGINE_ERRORS, OSError):
             self._frames.close()
 
+    def _map(self, tasks: Sequence[bytes], work: Callable[[Iterator[bytes]], Pieces]) -> DataFrame:
+        """Return the frame of the pieces that `work` makes of each task, with a partition for each."""
+        rows = pa.table({"number": range(len(tasks)), "task": list(tasks)}, schema=TASK_SCHEMA)
 
-class _Counters:
-    """Count finished files and failures of a job; updated when a task ends."""
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from _to_batches(work(task for batch in batches for task in batch.column(1).to_pylist()))
 
-    def __init__(self, spark: SparkSession) -> None:
-        context = spark.sparkContext
-        self.files: Accumulator[int] = context.accumulator(0)
-        self.failures: Accumulator[int] = context.accumulator(0)
+        numbered = self._session.createDataFrame(rows).repartitionById(max(1, len(tasks)), "number")
+        return numbered.mapInArrow(run, DDL)
 
-    def watch(self, pieces: Pieces) -> Pieces:
-        """Pass the pieces of a task on, and count, on an executor."""
-        sizes: Counter[str] = Counter()
-        for piece in pieces:
-            sizes[piece.name] += len(piece.data)
-            if piece.name == COUNTS:
-                files, failures = finished_files(piece)
-                self.files += files
-                self.failures += failures
-            yield piece
-        yield Piece("", "", "", SIZES, 0, 1, json.encode(sizes))
+    @property
+    def _repository_tasks(self) -> int:
+        """The number of tasks for repositories."""
+        return max(1, min(len(self._run.repository_bytes), TASKS_PER_CORE * self._run.cores))
 
-    def status(self, total: int) -> str:
-        """Describe the progress."""
-        return progress_text(self.files.value, self.failures.value, total)
+    def _repository_number(self) -> Column:
+        """Return the task of each repository as a column."""
+        numbers = largest_first(self._run.repository_bytes, self._repository_tasks)
+        pairs = [F.lit(each) for pair in numbers.items() for each in pair]
+        return F.coalesce(F.element_at(F.create_map(*pairs), F.col("repo_id")), F.lit(0))
+
+    def _chunk_tasks(self, step: str) -> int:
+        """Return the number of tasks for chunks of files."""
+        run = self._run
+        if run.settings.extract.partitions is not None:
+            return run.settings.extract.partitions
+        busy = run.plan.step(step).busy
+        chunks, size = sum(map(run.chunk_count, busy)), sum(run.repository_bytes[each] for each in busy)
+        few = max(run.cores, math.ceil(size / TASK_BYTES))
+        most = max(TASKS_PER_CORE * run.cores, math.ceil(run.files_of(step) / FILES_PER_TASK))
+        return max(1, min(chunks, few, most))
+
+    def _compute(self, step: str, work: object, frame: DataFrame, total: int) -> SparkHeld:
+        """Compute a frame and keep it on disk: in memory, packed rows would crowd out what computes."""
+        kept = frame.persist(StorageLevel.DISK_ONLY)
+        self._frames.callback(kept.unpersist)
+        held = SparkHeld(kept)
+        name = getattr(work, "frame_name", type(work).__name__)
+        small = self._run_job(step, name, kept.where(F.col("name").isin(*SMALL)))
+        held.small = list(in_batches(small.to_batches()))
+        finished = [finished_files(piece) for piece in self.results(held, COUNTS)]
+        files, failures = sum(each for each, _ in finished), sum(each for _, each in finished)
+        # A later frame may be of groups of no file, such as rows that are merged.
+        if files:
+            self._run.progress.update(step, progress_text(files, failures, total), last=True)
+        return held
+
+    def _run_job(self, step: str, name: str, frame: DataFrame) -> pa.Table:
+        """Collect the few rows of a frame by one job; report progress, and record its plans and figures."""
+        run, began = self._run, time.monotonic()
+        counter = TaskCounter(self._session, f"{run.run_id}/{step}")
+
+        def report() -> None:
+            done, known = counter.counts()
+            if known:
+                run.progress.update(step, f"{done:,}/{known:,} tasks of {name}")
+
+        def collect() -> pa.Table:
+            with counter:
+                return frame.toArrow()
+
+        rows = run_with_progress(collect, report)
+        described = self._recorder.submit(_describe, frame)
+        self._described.append((step, name, described, time.monotonic() - began))
+        return rows
 
 
-def _rows(pieces: Pieces) -> Iterator[pa.RecordBatch]:
+def _describe(frame: DataFrame) -> Described:
+    """Describe a frame; nothing that goes wrong there makes a build fail."""
+    try:
+        return describe_frame(frame)
+    except Exception as problem:  # noqa: BLE001
+        Log().warning(f"the plans of a frame are not recorded: {type(problem).__name__}: {problem}")
+        return None, ()
+
+
+def _add_sizes(pieces: Pieces, step_bytes: int) -> Pieces:
+    """Pass the pieces of a task on, and then their sizes and a key per so many bytes, on an executor."""
+    sizes: Counter[str] = Counter()
+    since: Counter[str] = Counter()
+    keys: dict[str, list[tuple[str, str]]] = {}
+    for piece in pieces:
+        sizes[piece.name] += len(piece.data)
+        since[piece.name] += len(piece.data)
+        if since[piece.name] >= step_bytes:
+            keys.setdefault(piece.name, []).append((piece.repo_id, piece.key))
+            since[piece.name] = 0
+        yield piece
+    yield Piece("", "", "", SIZES, 0, 1, json.encode(TaskSizes(sizes, keys)))
+
+
+def _to_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
     """Yield pieces as rows of a frame, a few megabytes at a time."""
     batch: list[Piece] = []
     size = 0
@@ -350,33 +321,3 @@ def largest_first(sizes: Mapping[str, int], most: int) -> dict[str, int]:
     """
     ordered = sorted(sizes, key=lambda repo_id: (-sizes[repo_id], repo_id))
     return {repo_id: place % most for place, repo_id in enumerate(ordered)}
-
-
-def _column(name: str, fields: Sequence[str]) -> Column:
-    """Select fields of a list of structs, so that others are not read from the files."""
-    if not fields:
-        return F.col(name)
-    parts = [
-        _inner(f"{name}.{each}", INNER[each]).alias(each)
-        if each in INNER
-        else F.col(f"{name}.{each}").alias(each)
-        for each in fields
-    ]
-    return F.arrays_zip(*parts).alias(name)
-
-
-def _as_declared(table: Table, rows: pa.RecordBatch, reads: TableReads) -> pa.RecordBatch:
-    """Give whole columns the types of the catalogue: those of Spark name list items otherwise."""
-    schema = arrow_schema(table)
-    fields = [
-        rows.schema.field(name) if reads.get(name) else schema.field(name) for name in rows.schema.names
-    ]
-    arrays = [values.cast(field.type) for values, field in zip(rows.columns, fields, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _inner(path: str, fields: Sequence[str]) -> Column:
-    def read(one: Column) -> Column:
-        return F.struct(*(one[each].alias(each) for each in fields))
-
-    return F.transform(path, lambda each: F.transform(each, read))

@@ -33,10 +33,12 @@ def call_graphs(root: str, repo_id: str | None = None, as_of: str | None = None)
     lake = Snapshot.open(root, as_of)
     repositories = lake.select_repositories(repo_id)
     wanted = {"relation_kind": ["CALL_GRAPH"], **({} if repo_id is None else {"repo_id": [repo_id]})}
-    rows = lake.rows(RELATIONS, ["repo_id", "src_qname", "dst_qname"], wanted)
+    columns = ["repo_id", "src_qname", "dst_qname", "resolution_method"]
+    rows = lake.rows(RELATIONS, columns, wanted)
     graphs: dict[str, dict[str, set[str]]] = {name: {} for name in repositories}
-    for repository, caller, callee in zip(*(column.to_pylist() for column in rows.columns), strict=True):
-        if repository in graphs:
+    for repository, caller, callee, method in zip(*(each.to_pylist() for each in rows.columns), strict=True):
+        # A wrapper runs between the two.
+        if repository in graphs and method != "forwarded":
             graphs[repository].setdefault(caller, set()).add(callee)
     outdated = [name for name, row in repositories.items() if "relate" not in row.plan_fingerprints]
     return RepositoryCallGraphs({name: _sorted(calls) for name, calls in graphs.items()}, tuple(outdated))

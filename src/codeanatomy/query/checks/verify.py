@@ -196,11 +196,13 @@ def _create_counts(
     listed = [row for name, logged in files.items() for row in _data_file_rows(subject.root, name, logged)]
     database.register("listed", pa.Table.from_pylist(listed, DATA_FILES))
     places = sql_path_list(row["place"] for row in listed)
+    # A lake of repositories without files has none.
+    stored = f"parquet_file_metadata({places})" if listed else "(SELECT '' AS file_name, 0 AS num_rows)"
     database.execute(
         "CREATE TABLE data_files AS SELECT l.*, m.num_rows AS rows FROM listed l"
-        f" LEFT JOIN parquet_file_metadata({places}) m ON m.file_name = l.place"
+        f" LEFT JOIN {stored} m ON m.file_name = l.place"
     )
-    counts = " UNION ALL ".join(_count_sql(subject, name, logged) for name, logged in files.items() if logged)
+    counts = " UNION ALL ".join(_count_sql(subject, name, logged) for name, logged in files.items())
     database.execute(f"CREATE TABLE counted AS {counts}")
     pins = [{"table_name": name, "rows": pin.rows} for name, pin in subject.lake.pins.items()]
     database.register("pins", pa.Table.from_pylist(pins, PINS))

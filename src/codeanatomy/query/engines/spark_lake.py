@@ -4,7 +4,7 @@
     lake.callers("Session.send", depth=2).show()
     lake.nodes("CLASS").join(lake.edges("INHERITS"), ...)
     lake.sql("SELECT caller, count(*) FROM calls GROUP BY caller")
-    lake.register()                        # views and functions for %%sql cells and session.sql
+    lake.register()                        # views, records and functions for %%sql cells and session.sql
     vertices, edges = lake.graph(kind="CALL_GRAPH")     # GraphFrame(vertices, edges)
     lake.changes("repo_files_v1", since="20260501T12")  # rows that changed after that run
 
@@ -29,11 +29,11 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import traverse_scope
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
-from codeanatomy.catalog.views import VIEWS, view
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS, view
 from codeanatomy.errors import UnknownName, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.query.answers import DEFAULT_LIMIT
-from codeanatomy.query.ask import resolve_request
+from codeanatomy.query.ask import resolve_request, with_graph
 from codeanatomy.query.diff.change_windows import RunWindow, open_window
 from codeanatomy.query.diff.run_diff import RunDiff, diff_runs
 from codeanatomy.query.engines.spark import SparkReader
@@ -45,9 +45,11 @@ from codeanatomy.query.engines.spark_changes import (
 )
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Verbs
+from codeanatomy.query.source_lines import with_source_sql
 from codeanatomy.query.sql.allowed import DIALECT, own_function
 from codeanatomy.query.sql.check import Checked, check, written
 from codeanatomy.query.sql.diagnostics import Diagnostics
+from codeanatomy.query.status.run_comparison import RunComparison, compare_runs
 from codeanatomy.spark.jvm import cause_of
 from codeanatomy.spark.versions import is_connect
 from codeanatomy.sql_functions import FUNCTIONS, register_functions
@@ -135,7 +137,10 @@ class SparkLake(Verbs[DataFrame]):
             raise
 
     def register(self, prefix: str = "") -> list[str]:
-        """Register every view as a temporary view of the session, and return their names with the prefix.
+        """Register the views as temporary views of the session, and return their names with the prefix.
+
+        They are those of the graph, and the tables of what runs have recorded (`run_manifest`,
+        `plan_artifacts`, ...) with the rows of all runs until now.
 
         The functions of `codeanatomy.sql_functions` are registered with the same prefix. Views of an earlier
         call, perhaps for another run, are replaced: they have the same columns. If the session has another
@@ -143,7 +148,7 @@ class SparkLake(Verbs[DataFrame]):
         """
         if not PREFIX.fullmatch(prefix):
             raise UsageError(f"prefix {prefix!r} is not valid in a view name", "use letters, digits and _")
-        names = {f"{prefix}{each.name}": each for each in VIEWS}
+        names = {f"{prefix}{each.name}": each for each in (*VIEWS, *RECORD_VIEWS)}
         for name, each in names.items():
             if self.spark.catalog.tableExists(name) and self._columns(name) != each.column_names:
                 raise UsageError(
@@ -171,8 +176,10 @@ class SparkLake(Verbs[DataFrame]):
     ) -> DataFrame:
         """Run a verb by its name; all rows if no limit is given."""
         self.snapshot.select_repositories(repo_id)
-        result = resolve_request(self.reader, verb, names, repo_id, **options).result
-        rows = self.reader.frame(result.query)
+        query = resolve_request(self.reader, verb, names, repo_id, **options).result.query
+        if "source" in query.columns:
+            query = with_source_sql(query, with_graph(self.snapshot.repositories.values()))
+        rows = self.reader.frame(query)
         return rows if limit is None else rows.limit(limit)
 
     def changes(
@@ -221,6 +228,10 @@ class SparkLake(Verbs[DataFrame]):
     ) -> RunDiff:
         """Compare two published runs, as `Lake.diff` does: read by this process, not by the session."""
         return diff_runs(self.snapshot.root, run_a, run_b, repo_id=repo_id, limit=limit)
+
+    def compare_runs(self, run_a: str, run_b: str = "latest", *, limit: int | None = None) -> RunComparison:
+        """Compare what two runs have cost, as `Lake.compare_runs` does: read by this process."""
+        return compare_runs(self.snapshot.root, run_a, run_b, limit=limit)
 
     def _window(self, since: str, until: str | None, *, allow_out_of_range: bool) -> RunWindow:
         return open_window(

@@ -81,7 +81,7 @@ class SqlAnswer(Struct, frozen=True):
             ("there are more rows, which were not counted",) if total is None else (),
             reader.snapshot.run_id,
             freshness_of(reader, repositories),
-            coverage_of(repositories),
+            coverage_of(reader, repositories),
             checked.views,
             sql,
         )

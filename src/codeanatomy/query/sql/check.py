@@ -32,7 +32,7 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS
 from codeanatomy.query.sql.allowed import DIALECT
 from codeanatomy.query.sql.diagnostics import Diagnostics
 from codeanatomy.query.sql.duck_rewrites import for_duckdb
@@ -133,7 +133,7 @@ def _checked(text: str, problems: Diagnostics) -> Checked:
 def schema() -> MappingSchema:
     """Return the columns of the views as a schema of SQLGlot."""
     known: dict[str, object] = {
-        view.name: {column.name: column.ddl for column in view.columns} for view in (*VIEWS, *OBSERVE_VIEWS)
+        view.name: {column.name: column.ddl for column in view.columns} for view in (*VIEWS, *RECORD_VIEWS)
     }
     return MappingSchema(known, dialect=DIALECT)
 

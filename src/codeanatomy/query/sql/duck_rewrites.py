@@ -2,13 +2,15 @@ r"""Rewrite Spark functions for DuckDB where both have a function of the same na
 
     CAST(line / 10 AS INT)                 # Spark cuts, DuckDB rounds:  TRY_CAST(trunc(...) AS INT)
     ceil(line / 10)                        # 3 and 3.0:                  TRY_CAST(ceil(...) AS BIGINT)
+    1 / line                               # an error, not null:         1 / CASE WHEN line = 0 THEN error()
     regexp_replace(name, '(a)', '[$1]')    # $1 and \1:                  regexp_replace(name, '(a)', '[\1]')
 
 SQLGlot translates names and sort orders, but not what is rewritten here. `for_duckdb` takes a tree with known
 types and returns another one, from which only the SQL for DuckDB is generated. `REWRITES` has a function
 for each class, called from the innermost part outwards.
 
-Where Spark raises an error, DuckDB returns null: a division by zero, a text that is no number, part number 0.
+Where Spark raises an error DuckDB does, too: a division by zero, a value that cannot be cast, a sum or a
+negative number that is too large, part number 0. TRY_CAST and `nullif` give null, on both.
 Tests: `tests/unit/query/test_sql.py`; `tests/spark/test_spark_lake.py` compares the answers of both engines.
 """
 
@@ -21,7 +23,12 @@ from sqlglot import exp, parse_one
 
 # Texts that Spark converts to a number: blanks around it, but no _ and no other base.
 WHOLE = r"^\s*([+-]?[0-9]+)\s*$"
-FRACTION = r"^\s*([+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?)\s*$"
+FRACTION = r"^\s*([+-]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:[+-]?inf(?:inity)?|nan))\s*$"
+# Errors of a statement, with what gives null instead.
+BY_ZERO = "division by zero: write x / nullif(y, 0) to get null"
+NO_CAST = "a value cannot be cast to {type}: write TRY_CAST to get null"
+NO_PART = "the number of a part cannot be 0"
+GREATEST, LEAST = 2**63 - 1, -(2**63)
 TRUE = ("t", "true", "y", "yes", "1")
 FALSE = ("f", "false", "n", "no", "0")
 # Digits after the point that are rounded as they are written; DuckDB's DECIMAL has 38 in all.
@@ -38,6 +45,8 @@ def for_duckdb(tree: exp.Query) -> exp.Query:
     rewritten = tree.copy()
     for node in reversed([each for each in rewritten.walk() if type(each) in REWRITES]):
         wanted = REWRITES[type(node)](node)
+        # The part around it needs its type.
+        wanted.type = node.type
         if wanted is not node:
             node.replace(wanted)
     return rewritten
@@ -79,6 +88,23 @@ def _again(value: exp.Expr) -> exp.Expr:
 
 
 def _cast(node: exp.Expr) -> exp.Expr:
+    """Cast as Spark does; CAST, other than TRY_CAST, fails if that gives nothing for a value."""
+    value, to = node.this, node.args["to"].this
+    cast = _try_cast(node)
+    may_fail = (
+        is_of(value, exp.DataType.TEXT_TYPES)
+        if to not in exp.DataType.INTEGER_TYPES
+        else not is_of(value, {to, exp.DType.BOOLEAN}) or isinstance(value, exp.Literal)
+    )
+    if node.args.get("safe") or not may_fail or to in exp.DataType.TEXT_TYPES:
+        return cast
+    message = NO_CAST.format(type=to.value)
+    return _sql(
+        f"coalesce(:cast, CASE WHEN :x IS NOT NULL THEN error('{message}') END)", cast=cast, x=_again(value)
+    )
+
+
+def _try_cast(node: exp.Expr) -> exp.Expr:
     value, to = node.this, node.args["to"].this
     if is_of(value, exp.DataType.TEXT_TYPES):
         if to == exp.DType.BOOLEAN:
@@ -87,14 +113,27 @@ def _cast(node: exp.Expr) -> exp.Expr:
             return _sql(f"CASE lower(trim(:x)) {cases} END", x=value)
         if to in exp.DataType.NUMERIC_TYPES:
             shape = WHOLE if to in exp.DataType.INTEGER_TYPES else FRACTION
-            node.set("this", _sql(f"regexp_extract(:x, '{shape}', 1)", x=value))
+            return exp.TryCast(this=_sql(f"regexp_extract(:x, '{shape}', 1)", x=value), to=node.args["to"])
     elif to in exp.DataType.INTEGER_TYPES and is_of(value, exp.DataType.FLOAT_TYPES):
-        node.set("this", exp.Anonymous(this="trunc", expressions=[value]))
-    return node
+        return exp.TryCast(this=exp.Anonymous(this="trunc", expressions=[value]), to=node.args["to"])
+    return node.copy()
 
 
 def _not_zero(node: exp.Expr) -> exp.Expr:
-    return node.__class__(this=node.this, expression=_sql("nullif(:x, 0)", x=node.expression))
+    """Fail where a number is divided by zero; null divided by zero is null."""
+    left, right = node.this, node.expression
+    if _constant(right) in (None, 0):
+        failing = f"CASE WHEN :y = 0 AND :x IS NOT NULL THEN error('{BY_ZERO}') ELSE :again END"
+        right = _sql(failing, y=right, x=_again(left), again=_again(right))
+    # Not `safe`: SQLGlot would make it null.
+    return node.__class__(this=left, expression=right, typed=node.args.get("typed"))
+
+
+def _negative(node: exp.Expr) -> exp.Expr:
+    """Fail where the least number has no counterpart; DuckDB takes a wider type."""
+    if isinstance(node.this, exp.Literal) or not is_of(node, exp.DataType.INTEGER_TYPES):
+        return node
+    return _sql("(0 - :x)", x=node.this)
 
 
 def _constant(node: exp.Expr) -> int | None:
@@ -151,7 +190,10 @@ def _replace(node: exp.Expr) -> exp.Expr:
 
 
 def _split_part(node: exp.Expr) -> exp.Expr:
-    node.set("part_index", _sql("nullif(:x, 0)", x=node.args["part_index"]))
+    number = node.args["part_index"]
+    if _constant(number) in (None, 0):
+        failing = f"CASE WHEN :x = 0 THEN error('{NO_PART}') ELSE :again END"
+        node.set("part_index", _sql(failing, x=number, again=_again(number)))
     delimiter = node.args["delimiter"]
     if not isinstance(delimiter, exp.Literal) or not delimiter.name:
         # By nothing, Spark does not split.
@@ -167,7 +209,14 @@ def _regexp_replace(node: exp.Expr) -> exp.Expr:
 
 
 def _whole_number(node: exp.Expr) -> exp.Expr:
-    return exp.TryCast(this=node.copy(), to=exp.DataType.build("BIGINT"))
+    """Round to a BIGINT: what is larger than any becomes the greatest one."""
+    return _sql(
+        "coalesce(TRY_CAST(:rounded AS BIGINT),"
+        f" CASE WHEN :x > 0 THEN {GREATEST} WHEN :again < 0 THEN {LEAST} END)",
+        rounded=node.copy(),
+        x=_again(node.this),
+        again=_again(node.this),
+    )
 
 
 def _double(node: exp.Expr) -> exp.Expr:
@@ -200,22 +249,26 @@ def _with_nulls(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=[node.this, node.expression])
 
 
-def _collected(node: exp.Expr) -> exp.Expr:
-    """An array of nothing is empty, not null; FILTER and OVER belong to the function."""
+def _aggregated(node: exp.Expr) -> exp.Expr:
+    """An array of nothing is empty, not null, a sum is a BIGINT; FILTER and OVER belong to the function."""
     inner, around = node, node.parent
     while isinstance(inner, exp.Filter | exp.Window):
         inner = inner.this
     is_whole = not isinstance(around, exp.Filter | exp.Window) or node is not around.this
     if is_whole and isinstance(inner, exp.ArrayAgg | exp.ArrayUniqueAgg):
         return _sql("coalesce(:x, [])", x=node.copy())
+    if is_whole and isinstance(inner, exp.Sum) and is_of(inner, exp.DataType.INTEGER_TYPES):
+        return _sql("CAST(:x AS BIGINT)", x=node.copy())
     return node
 
 
 REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Cast: _cast,
     exp.TryCast: _cast,
+    exp.Div: _not_zero,
     exp.Mod: _not_zero,
     exp.IntDiv: _not_zero,
+    exp.Neg: _negative,
     exp.Left: _side,
     exp.Right: _side,
     exp.Substring: _substring,
@@ -233,8 +286,9 @@ REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.CountIf: _count_if,
     exp.ArgMin: _with_nulls,
     exp.ArgMax: _with_nulls,
-    exp.ArrayAgg: _collected,
-    exp.ArrayUniqueAgg: _collected,
-    exp.Filter: _collected,
-    exp.Window: _collected,
+    exp.Sum: _aggregated,
+    exp.ArrayAgg: _aggregated,
+    exp.ArrayUniqueAgg: _aggregated,
+    exp.Filter: _aggregated,
+    exp.Window: _aggregated,
 }

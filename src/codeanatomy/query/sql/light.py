@@ -8,11 +8,11 @@ a SELECT. Each view is made of the slices it reads, so a question about
 classes opens the files of classes; for views that are whole tables the conditions of the statement select the
 files (`query.sql.pruning`). `seconds` is for reading and counting together.
 
-The answer equals that of Spark, except as listed in `duck_rewrites`: where Spark fails, it may be null here.
-Letters that have no single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below
-0.001 or from ten million on are as DuckDB writes them; regular expressions are RE2's, not Java's, which
-differ where they match nothing (`x*`), at the end of a text that ends in a line break (`$`), and in what
-they know at all. Tests: `tests/unit/query/test_sql.py`.
+The answer equals that of Spark, and where Spark fails it fails, too (`duck_rewrites`). Letters that have no
+single capital or small letter (the final sigma, `ﬁ`) and the texts of numbers below 0.001 or from ten million
+on are as DuckDB writes them; regular expressions are RE2's, not Java's, which differ where they match nothing
+(`x*`), at the end of a text that ends in a line break (`$`), and in what they know at all.
+Tests: `tests/unit/query/test_sql.py`.
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS
 from codeanatomy.query.sql.diagnostics import Diagnostics, closest
 
 # Most columns of a relation, and most values that nested aliases expand to.
 WIDTH = 1_000
-VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *OBSERVE_VIEWS)}
+VIEW_COLUMNS = {view.name: view.column_names for view in (*VIEWS, *RECORD_VIEWS)}
 
 
 def check_tables(root: exp.Query, problems: Diagnostics) -> tuple[str, ...]:

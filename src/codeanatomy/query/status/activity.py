@@ -1,4 +1,4 @@
-"""Summarize the last runs of a lake: slow steps, table growth, commit retries, pruning, caches, maintenance.
+"""Summarize the last runs: slow steps, table growth, commit retries, pruning, questions, maintenance.
 
     observation = observe("lake", last=10)
     observation.steps[0]          # StepCost("relate", runs=10, ..., slowest_ms=4200, slowest_run="2026...")
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from statistics import median_low
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Struct, structs
 
@@ -23,17 +23,14 @@ from codeanatomy.delta.read.light import TableFacts, light_table, table_facts
 from codeanatomy.errors import StorageFailure, TableMissing
 from codeanatomy.lake.snapshot import RecordedRun, recorded_runs
 
-if TYPE_CHECKING:
-    pass
-
-Topic = Literal["steps", "growth", "retries", "violations", "pruning", "caches", "maintenance"]
+Topic = Literal["steps", "growth", "retries", "violations", "pruning", "questions", "maintenance"]
 TOPICS: tuple[Topic, ...] = (
     "steps",
     "growth",
     "retries",
     "violations",
     "pruning",
-    "caches",
+    "questions",
     "maintenance",
 )
 # Suffix of the keys in the manifest that time a whole step.
@@ -119,15 +116,16 @@ class ScanPruning(Struct, frozen=True):
     pruned_files: int
 
 
-class CacheUsage(Struct, frozen=True):
-    """Uses of a cached table."""
+class QuestionCost(Struct, frozen=True):
+    """Recorded questions by one verb; files and bytes are those of the last one."""
 
-    table: str
-    policy: str
-    uses: int
-    hits: int
-    # At the newest use.
-    size_bytes: int | None
+    verb: str
+    questions: int
+    median_ms: int
+    slowest_ms: int
+    files: int | None
+    bytes: int | None
+    rows: int
 
 
 class MaintenanceOperation(Struct, frozen=True):
@@ -156,7 +154,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     retries: tuple[RetriedCommit, ...] = ()
     violations: tuple[ViolatedConstraint, ...] = ()
     pruning: tuple[ScanPruning, ...] = ()
-    caches: tuple[CacheUsage, ...] = ()
+    questions: tuple[QuestionCost, ...] = ()
     maintenance: tuple[MaintenanceOperation, ...] = ()
     # Number of lines left out, by topic.
     cut: dict[str, int] = {}
@@ -171,7 +169,7 @@ def observe(root: str, last: int, topic: Topic | None = None, limit: int | None 
         "retries": lambda: _retries(root, runs),
         "violations": lambda: _violations(root, runs),
         "pruning": lambda: _pruning(root, runs),
-        "caches": lambda: _caches(root, runs),
+        "questions": lambda: _questions(root, runs),
         "maintenance": lambda: _maintenance(root, last),
     }
     topics = {name: read() for name, read in readers.items() if topic in (None, name)}
@@ -192,9 +190,10 @@ def _steps(root: str, runs: Sequence[RecordedRun]) -> list[StepCost]:
         for name, milliseconds in run.rows[0].step_ms.items():
             if name.endswith(STEP_SUFFIX):
                 times.setdefault(name.removesuffix(STEP_SUFFIX), []).append((milliseconds, run.run_id))
-    recorded = _recorded(root, "plan_artifacts", ["step_name", "status", "skew", "spilled_bytes"], runs)
+    columns = ["step_name", "frame_no", "status", "skew", "spilled_bytes"]
+    recorded = _recorded(root, "plan_artifacts", columns, runs)
     costs: dict[str, list[Row]] = {}
-    for row in recorded:
+    for row in (each for each in recorded if each["frame_no"] is None):
         costs.setdefault(row["step_name"], []).append(row)
     lines = []
     for step, durations in times.items():
@@ -316,17 +315,18 @@ def _pruning(root: str, runs: Sequence[RecordedRun]) -> list[ScanPruning]:
     return sorted(lines, key=lambda line: (-line.candidate_files, line.table, line.purpose))
 
 
-def _caches(root: str, runs: Sequence[RecordedRun]) -> list[CacheUsage]:
-    """Return cached tables, those used most first."""
-    columns = ["table_name", "policy", "hit", "size_bytes", "event_time"]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in _newest_first(_recorded(root, "view_cache", columns, runs)):
-        groups.setdefault((row["table_name"], row["policy"]), []).append(row)
-    lines = [
-        CacheUsage(*key, len(rows), sum(row["hit"] for row in rows), rows[0]["size_bytes"])
-        for key, rows in groups.items()
-    ]
-    return sorted(lines, key=lambda line: (-line.uses, line.table))
+def _questions(root: str, runs: Sequence[RecordedRun]) -> list[QuestionCost]:
+    """Return the costs of questions by verb, the slowest first."""
+    groups: dict[str, list[Row]] = {}
+    columns = ["verb", "seconds", "files", "bytes", "rows", "event_time"]
+    for row in _newest_first(_recorded(root, "questions", columns, runs)):
+        groups.setdefault(row["verb"], []).append(row)
+    lines = []
+    for verb, rows in groups.items():
+        times = [round(1000 * row["seconds"]) for row in rows]
+        figures = (rows[0][name] for name in ("files", "bytes", "rows"))
+        lines.append(QuestionCost(verb, len(rows), median_low(times), max(times), *figures))
+    return sorted(lines, key=lambda line: (-line.slowest_ms, line.verb))
 
 
 def _maintenance(root: str, last: int) -> list[MaintenanceOperation]:

@@ -94,13 +94,13 @@ def _has_new_entries(folders: set[str], known: set[str], since: datetime) -> boo
 
 
 def _is_new(entry: os.DirEntry[str], folders: set[str], known: set[str]) -> bool:
-    from codeanatomy.sources.listing import may_be_python
+    from codeanatomy.sources.listing import may_be_source
 
     if entry.is_dir(follow_symlinks=False):
         return (
             entry.path not in folders and entry.name not in IGNORED_FOLDERS and not entry.name.startswith(".")
         )
-    return entry.path not in known and may_be_python(entry.name)
+    return entry.path not in known and may_be_source(entry.path)
 
 
 def source_state(

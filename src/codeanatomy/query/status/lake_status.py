@@ -20,7 +20,9 @@ from msgspec import Struct
 
 from codeanatomy.catalog.readers import readers_of
 from codeanatomy.catalog.settings import ExtractOptions
+from codeanatomy.delta.read.readable import damaged_tables
 from codeanatomy.errors import TableMissing
+from codeanatomy.lake.engine_facts import EngineFacts
 from codeanatomy.lake.lease import is_stale, read_lease
 from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import RecordedRun, Snapshot, recorded_runs
@@ -83,6 +85,10 @@ class LakeStatus(Struct, frozen=True):
     failed: FailedRun | None
     # Programs that open all published tables.
     readers: tuple[str, ...] = ()
+    # Of the newest build; None if it was not recorded.
+    engine_facts: EngineFacts | None = None
+    # Tables of which a file or a log entry is missing or unreadable; a build makes them again.
+    damaged: tuple[str, ...] = ()
 
 
 def status(
@@ -110,6 +116,8 @@ def status(
         writer,
         _failed(runs[-1]) if runs else None,
         readers_of(name for pin in lake.pins.values() for name in pin.features) if lake else (),
+        next((facts for run in reversed(runs) if (facts := _engine(run))), None),
+        tuple(damaged_tables(root, {name: pin.version for name, pin in lake.pins.items()})) if lake else (),
     )
 
 
@@ -144,6 +152,11 @@ def _repository(
         graph.get("cpg_edges"),
         source_state(row, options, profile),
     )
+
+
+def _engine(run: RecordedRun) -> EngineFacts | None:
+    """Return the engine of a run that has published a repository."""
+    return next((row.engine_facts for row in run.succeeded if row.engine_facts), None)
 
 
 def _writer(root: str) -> Writer | None:

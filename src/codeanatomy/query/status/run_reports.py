@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import TableMissing
+from codeanatomy.lake.engine_facts import EngineFacts
+from codeanatomy.lake.lease import LeaseRow, is_stale, read_lease
 from codeanatomy.lake.manifest import RunManifest, Status
 from codeanatomy.lake.snapshot import RecordedRun, find_run, recorded_runs
 from codeanatomy.query.status.failures import ERRORS
@@ -35,8 +37,8 @@ class RunSummary(Struct, frozen=True):
     """The summary of a run."""
 
     run_id: str
-    # The worst status of its repositories.
-    status: Status
+    # The worst status of its repositories; of a run that has not ended, whether its process is alive.
+    status: Status | Literal["writing", "dead"]
     started_at: datetime
     seconds: float
     repositories: int
@@ -46,8 +48,11 @@ class RunSummary(Struct, frozen=True):
     rows: int
     # By step, the number of repositories for which it was skipped because its output was still valid.
     skipped: dict[str, int]
-    # full, incremental, maintenance or restore; several, comma-separated, if repositories differ.
+    # full, incremental, maintenance or restore; several, comma-separated, if repositories differ; empty
+    # if the run has not ended.
     mode: str
+    # None for maintenance and restores, and if it was not recorded.
+    engine_facts: EngineFacts | None = None
 
 
 class Runs(Struct, frozen=True):
@@ -75,6 +80,17 @@ class StepReport(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+class FrameReport(Struct, frozen=True):
+    """A frame that Spark computed for a step."""
+
+    step: str
+    frame: str
+    milliseconds: int | None
+    plan_hash: str | None
+    # Number of operators of its physical plan.
+    operators: int
+
+
 class TableVersions(Struct, frozen=True):
     """A table before and after a run."""
 
@@ -97,13 +113,38 @@ class RunReport(Struct, frozen=True):
     repositories: tuple[RunManifest, ...]
     # Number of files that were processed again, by refreshed repository and reason.
     redone: dict[str, dict[str, int]] = {}
+    # In the order of steps and frames.
+    frames: tuple[FrameReport, ...] = ()
 
 
 def runs(root: str, limit: int | None = None) -> Runs:
-    """List the newest runs of a lake."""
-    recorded = recorded_runs(root)
-    newest = recorded[::-1][:limit]
-    return Runs(tuple(map(summarize_run, newest)), len(recorded))
+    """List the newest runs of a lake, first the one that writes to it or died doing so."""
+    writer = read_lease(root)
+    try:
+        recorded = recorded_runs(root)
+    except TableMissing:
+        if writer is None or writer.state == "released":
+            raise
+        recorded = []
+    newest = list(map(summarize_run, recorded[::-1]))
+    if writer is not None and writer.state == "held" and all(run.run_id != writer.run_id for run in recorded):
+        newest.insert(0, _summarize_writer(writer))
+    return Runs(tuple(newest[:limit]), len(newest))
+
+
+def _summarize_writer(row: LeaseRow) -> RunSummary:
+    """Summarize a run that has recorded nothing yet, from its lease."""
+    return RunSummary(
+        row.run_id,
+        "dead" if is_stale(row, datetime.now(UTC)) else "writing",
+        row.acquired_at,
+        round((row.heartbeat_at - row.acquired_at).total_seconds(), 3),
+        len(row.repo_ids),
+        0,
+        sum(rows for step in row.done for tables in step.rows.values() for rows in tables.values()),
+        {},
+        "",
+    )
 
 
 def published_runs(root: str, limit: int) -> list[RunSummary]:
@@ -122,6 +163,7 @@ def run_report(root: str, run_id: str) -> RunReport:
         tuple(_pins(run)),
         run.rows,
         _redone(root, run.run_id),
+        tuple(_frames(root, run.run_id)),
     )
 
 
@@ -141,6 +183,7 @@ def summarize_run(run: RecordedRun) -> RunSummary:
             Counter(step for row in run.succeeded for step in row.artifact_ids if _was_skipped(row, step))
         ),
         ", ".join(sorted({row.mode for row in run.rows})),
+        next((row.engine_facts for row in run.rows if row.engine_facts), None),
     )
 
 
@@ -161,13 +204,31 @@ def _in_step_order(by_step: Mapping[str, int]) -> dict[str, int]:
 
 
 def _step_artifacts(root: str, run_id: str) -> dict[str, dict[str, Any]]:
-    """Return the recorded costs of a run's steps, by step."""
-    columns = ["step_name", "status", "error", "fingerprints", "duration_ms", *FIGURES]
+    """Return the recorded totals of a run's steps, by step."""
+    columns = ["step_name", "frame_no", "status", "error", "fingerprints", "duration_ms", *FIGURES]
     try:
         table = light_table(root, ARTIFACTS, columns, {"run_id": [run_id]})
     except TableMissing:
         return {}
-    return {row["step_name"]: row for row in table.to_pylist(maps_as_pydicts="strict")}
+    rows = table.to_pylist(maps_as_pydicts="strict")
+    return {row["step_name"]: row for row in rows if row["frame_no"] is None}
+
+
+def _frames(root: str, run_id: str) -> Iterator[FrameReport]:
+    """Return the frames of a run."""
+    columns = ["step_name", "frame_no", "frame_name", "duration_ms", "plan_hash", "physical_plan"]
+    try:
+        rows = light_table(root, ARTIFACTS, columns, {"run_id": [run_id]}).to_pylist()
+    except TableMissing:
+        return
+    by_step: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["frame_no"] is not None:
+            by_step.setdefault(row["step_name"], []).append(row)
+    for step in _in_step_order(dict.fromkeys(by_step, 0)):
+        for row in sorted(by_step[step], key=lambda row: row["frame_no"]):
+            operators = len((row["physical_plan"] or "").splitlines())
+            yield FrameReport(step, row["frame_name"], row["duration_ms"], row["plan_hash"], operators)
 
 
 def _redone(root: str, run_id: str) -> dict[str, dict[str, int]]:

@@ -4,8 +4,8 @@
     callees(reader, resolve(reader, "requests.get"))
 
 The nodes of the call graph are functions, and modules for the code that runs on import. A class is called
-where it is instantiated, and calls what the functions inside of it call. The location of a row is that of the
-first call.
+where it is instantiated, and is a callee there, next to its constructors; it calls what the functions inside
+of it call. The location of a row is that of the first of `sites` calls.
 
 Tests: `tests/unit/query/test_verb_calls.py`.
 """
@@ -21,8 +21,17 @@ from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, nodes
 from codeanatomy.query.symbols import EXTERNAL_KINDS
+from codeanatomy.query.unresolved_uses import note_unresolved_uses
 from codeanatomy.query.verbs.result import VerbResult, query_result, rows_result
-from codeanatomy.query.walks.enclosing import CALLER_KINDS, definitions_in, find_instantiations
+from codeanatomy.query.walks.enclosing import (
+    CALLER_KINDS,
+    MAX_ID_LOOKUPS,
+    count_call_sites,
+    defined_sql,
+    definitions_in,
+    find_instantiated,
+    find_instantiations,
+)
 from codeanatomy.query.walks.reachability import CALL_GRAPH, MAX_REACHED, Hop, reach
 
 COLUMNS = (
@@ -31,6 +40,9 @@ COLUMNS = (
     "subkind",
     "path",
     "line",
+    "source",
+    "sites",
+    "defined",
     "depth",
     "via",
     "confidence",
@@ -40,21 +52,26 @@ COLUMNS = (
 )
 ORDER = ("depth", "symbol", "path", "line", "symbol_id")
 NAMED_KINDS = (*CALLER_KINDS, "CLASS", *EXTERNAL_KINDS)
-# Nodes whose names are looked up by id; for more, the names of all nodes are joined.
-MAX_ID_LOOKUPS = 1000
 HOP_COLUMNS = tuple(
-    SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "confidence", "method")
+    SHARED[name] for name in ("symbol_id", "depth", "via", "path", "line", "sites", "confidence", "method")
 )
 
 
 def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
     """List the callers of a symbol, up to `depth` calls away."""
-    return _with_names(reader, symbol, *caller_hops(reader, symbol, depth))
+    hops, complete = caller_hops(reader, symbol, depth)
+    sites = count_call_sites(reader, {(hop.node_id, hop.via) for hop in hops})
+    counts = [sites.get((hop.node_id, hop.via)) for hop in hops]
+    result = _with_names(reader, symbol, hops, counts, complete)
+    return note_unresolved_uses(reader, result, symbol)
 
 
 def callees(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
     """List what a symbol calls, up to `depth` calls away."""
-    return _with_names(reader, symbol, *callee_hops(reader, symbol, depth))
+    hops, complete = callee_hops(reader, symbol, depth)
+    sites = count_call_sites(reader, {(hop.via, hop.node_id) for hop in hops})
+    counts = [sites.get((hop.via, hop.node_id)) for hop in hops]
+    return _with_names(reader, symbol, hops, counts, complete)
 
 
 def caller_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Hop], bool]:
@@ -77,7 +94,18 @@ def callee_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Ho
     start: Iterable[str] = symbol.ids
     if symbol.kind == "CLASS":
         start = (node for node in definitions_in(reader, symbol) if node.startswith("function:"))
-    return reach(reader, dict.fromkeys(start, 1.0), CALL_GRAPH, "src", depth)
+    confidences = dict.fromkeys(start, 1.0)
+    hops, complete = reach(reader, confidences, CALL_GRAPH, "src", depth)
+    depths = dict.fromkeys(confidences, 0)
+    for hop in hops:
+        if hop.depth < depth:
+            depths.setdefault(hop.node_id, hop.depth)
+            confidences.setdefault(hop.node_id, hop.confidence)
+    classes = [
+        structs.replace(hop, depth=depths[hop.via] + 1, confidence=min(hop.confidence, confidences[hop.via]))
+        for hop in find_instantiated(reader, depths)
+    ]
+    return _nearest([*hops, *classes]), complete
 
 
 def _nearest(hops: Iterable[Hop]) -> list[Hop]:
@@ -92,32 +120,39 @@ def _order(hop: Hop) -> tuple[int | float | str, ...]:
     return hop.depth, -hop.confidence, hop.path or "", hop.line or 0, hop.via, hop.edge_kind
 
 
-def _with_names(reader: Reader, symbol: Symbol, hops: Sequence[Hop], complete: bool) -> VerbResult:
+def _with_names(
+    reader: Reader, symbol: Symbol, hops: Sequence[Hop], sites: Sequence[int | None], complete: bool
+) -> VerbResult:
     """Add the names of the nodes to the hops, nearest first."""
     notes = () if complete else (f"stopped after {MAX_REACHED:,} symbols: use a smaller --depth",)
     ids = {node for hop in hops for node in (hop.node_id, hop.via)}
     if len(ids) > MAX_ID_LOOKUPS:
-        return _joined(symbol, hops, notes)
+        return _joined(symbol, hops, sites, notes)
     # Read once and joined here: DuckDB takes longer to plan such a join than to read the names.
     query = Query(
-        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind, n.subkind, n.repo_id FROM n",
+        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind, n.subkind, n.repo_id,"
+        f" {defined_sql('n')} FROM n",
         {"n": nodes(NAMED_KINDS, symbol.repo_id, node_id=sorted(ids))},
     )
     named = {node_id: facts for node_id, *facts in reader.rows(query)}
-    rows = [_named_row(hop, named) for hop in hops if hop.node_id in named]
+    rows = [
+        _named_row(hop, count, named) for hop, count in zip(hops, sites, strict=True) if hop.node_id in named
+    ]
     # Nulls last, as the engines sort.
     rows.sort(key=lambda row: [(row[name] is None, row[name]) for name in ORDER])
     return rows_result(COLUMNS, rows, notes)
 
 
-def _named_row(hop: Hop, named: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    symbol, kind, subkind, repo_id = named[hop.node_id]
+def _named_row(hop: Hop, sites: int | None, named: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    symbol, kind, subkind, repo_id, defined = named[hop.node_id]
     return {
         "symbol": symbol,
         "kind": kind,
         "subkind": subkind,
         "path": hop.path,
         "line": hop.line,
+        "sites": sites,
+        "defined": defined,
         "depth": hop.depth,
         "via": named[hop.via][0] if hop.via in named else None,
         "confidence": hop.confidence,
@@ -127,12 +162,18 @@ def _named_row(hop: Hop, named: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     }
 
 
-def _joined(symbol: Symbol, hops: Sequence[Hop], notes: tuple[str, ...]) -> VerbResult:
+def _joined(
+    symbol: Symbol, hops: Sequence[Hop], sites: Sequence[int | None], notes: tuple[str, ...]
+) -> VerbResult:
     """Build the query that joins the names of all nodes to the hops."""
-    rows = [(hop.node_id, hop.depth, hop.via, hop.path, hop.line, hop.confidence, hop.method) for hop in hops]
+    rows = [
+        (hop.node_id, hop.depth, hop.via, hop.path, hop.line, count, hop.confidence, hop.method)
+        for hop, count in zip(hops, sites, strict=True)
+    ]
     return query_result(
         COLUMNS,
         "SELECT coalesce(n.qualname, n.name) AS symbol, n.node_kind AS kind, n.subkind, h.path, h.line,"
+        f" CAST(NULL AS STRING) AS source, h.sites, {defined_sql('n')} AS defined,"
         " h.depth, coalesce(v.qualname, v.name) AS via, h.confidence, h.method, n.repo_id,"
         " n.node_id AS symbol_id"
         " FROM h JOIN n ON n.node_id = h.symbol_id LEFT JOIN n v ON v.node_id = h.via",

@@ -3,6 +3,7 @@
     cycles(reader)                  # by imports
     # 1  3  shop.plan   MODULE  shop/plan.py:3   shop.truck  IMPORTS_MODULE  module level
     # 1  3  shop.truck  MODULE  shop/truck.py:5  shop.plan   IMPORTS_NAME    inside a function
+    cycles(reader, runtime=True)    # of imports that run when a module is imported
     cycles(reader, by="calls")
 
 A group is a strongly connected component: each member reaches every other. `amount` is its number of members;
@@ -11,7 +12,8 @@ its rows are one shortest cycle, in order. A row has the location of the import 
 
 An import runs when its module is imported or, inside of a function, when that is called, or never, below `if
 TYPE_CHECKING:`; `method` distinguishes them. All of them connect modules, but if there is a cycle of imports
-at module level only, that one is shown: it is what fails with a partially initialized module. An import
+at module level only, that one is shown: it is what fails with a partially initialized module. With `runtime`
+other imports are left out from the start, so that groups and `amount` are those of module level. An import
 targets the module it names: `from pkg import mod` targets `pkg.mod`, not `pkg`. A function that only calls
 itself is not a group.
 
@@ -27,7 +29,7 @@ from codeanatomy.errors import UsageError
 from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
 from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.components import components, shortest_cycle
-from codeanatomy.query.walks.imports import LATER, NEVER, Link, module_imports
+from codeanatomy.query.walks.imports import AT_ONCE, LATER, NEVER, Link, module_imports
 from codeanatomy.query.walks.reachability import CALL_GRAPH
 
 COLUMNS = (
@@ -37,6 +39,7 @@ COLUMNS = (
     "kind",
     "path",
     "line",
+    "source",
     "target",
     "relation",
     "confidence",
@@ -47,12 +50,20 @@ COLUMNS = (
 
 
 def cycles(
-    reader: Reader, *, by: Literal["imports", "calls"] = "imports", repo_id: str | None = None
+    reader: Reader,
+    *,
+    by: Literal["imports", "calls"] = "imports",
+    runtime: bool = False,
+    repo_id: str | None = None,
 ) -> VerbResult:
-    """List cycles of imports or of calls, the largest group first."""
+    """List cycles of imports or of calls, the largest group first; `runtime` only imports at module level."""
     if by not in ("imports", "calls"):
         raise UsageError(f"--by must be imports or calls, got {by!r}", "use --by imports or --by calls")
+    if runtime and by == "calls":
+        raise UsageError("--runtime is about imports, not calls", "leave out --runtime or --by calls")
     links = module_imports(reader, repo_id) if by == "imports" else _calls(reader, repo_id)
+    if runtime:
+        links = [link for link in links if link.method == AT_ONCE]
     kind = "MODULE" if by == "imports" else "FUNCTION"
     whole, strong = _graph(links), _graph([link for link in links if link.method not in (LATER, NEVER)])
     groups = components(whole)

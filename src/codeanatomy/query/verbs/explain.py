@@ -25,7 +25,7 @@ from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.result import VerbResult, rows_result
-from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, PLACE, innermost_sql, spans_sql
+from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, PLACE, defined_sql, innermost_sql, spans_sql
 
 COLUMNS = (
     "relation",
@@ -34,6 +34,8 @@ COLUMNS = (
     "target",
     "path",
     "line",
+    "source",
+    "defined",
     "inside",
     "confidence",
     "method",
@@ -166,6 +168,7 @@ def _rows(reader: Reader, edges: Sequence[_Edge]) -> list[dict[str, Any]]:
             "target": names[edge.dst_node_id][0],
             "path": edge.path,
             "line": edge.line,
+            "defined": names[edge.dst_node_id][2],
             "inside": enclosing.get(_place_of(edge)),
             "confidence": edge.confidence,
             "method": edge.resolution_method,
@@ -195,17 +198,17 @@ def describe_edge(kind: str, method: str | None) -> str:
     return f"{doc} Target: {METHODS.get(method, method)}." if method else doc
 
 
-def _end_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str]]:
-    """Return the name, if any, and the kind of both ends of the edges, by node id."""
+def _end_names(reader: Reader, edges: Sequence[_Edge]) -> dict[str, tuple[str | None, str, str | None]]:
+    """Return the name, if any, the kind and the location of both ends of the edges, by node id."""
     ids = sorted({node for edge in edges for node in (edge.src_node_id, edge.dst_node_id)})
     # Only the kinds of these id prefixes are read: syntax nodes are many.
     prefixes = {node.partition(":")[0] for node in ids}
     kinds = [name for name, kind in NODE_KINDS.items() if kind.prefix in prefixes]
     query = Query(
-        "SELECT n.node_id, coalesce(n.qualname, n.name) AS name, n.node_kind FROM n",
+        f"SELECT n.node_id, coalesce(n.qualname, n.name) AS name, n.node_kind, {defined_sql('n')} FROM n",
         {"n": nodes(kinds, node_id=ids)},
     )
-    return {node: (name, kind) for node, name, kind in reader.rows(query)}
+    return {node: (name, kind, defined) for node, name, kind, defined in reader.rows(query)}
 
 
 def _evidence(reader: Reader, edges: Sequence[_Edge]) -> dict[tuple[Any, ...], str]:

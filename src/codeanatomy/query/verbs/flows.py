@@ -3,33 +3,38 @@
     flows(reader, resolve(reader, "shop.cart.Cart.add.price"))
     # shop.cart.Cart.add.price      REACHES    depth 1   shop/cart.py:26   used there
     flows(reader, resolve(reader, "shop.paths.values.keep.value"), direction="from")
-    # shop.paths.values.keep.value  PASSES_TO  depth 1   shop/paths/values.py:15   given to it there
-    # shop.paths.values.take.two    REACHES    depth 1   shop/paths/values.py:15   the value is that of `two`
+    # shop.paths.values.take.two    PASSES_TO  depth 1   shop/paths/values.py:15   `two` is given to it there
 
 A value flows from a definition to its uses (REACHES; REFERS_TO for attributes and variables of other
 modules). A use that is a whole argument flows to the parameter (PASSES_TO), the whole right side of an
 assignment to its targets (COPIES), the whole expression of a return statement to the function (RETURNED). The
-last two are not edges of the graph but follow from the syntax tree; their methods are "assignment" and
-"return".
+branches of a conditional, the operands of `or` and `and` and the value of `(x := value)` are values of the
+whole. COPIES and RETURNED are no edges of the graph but follow from the syntax tree; their methods are
+"assignment" and "return".
 
 Depth counts variables: the uses of the given variable, and the variables that they are passed or copied to,
 are at depth 1. Of a parameter only the value passed in is followed, of another variable every assigned value.
 With `returns` a value is also followed from a function that returns it to the calls of the function (CALLS),
-or back. In both directions a step has the same two rows: the use of a variable, and what receives it.
+or back. In both directions a row is one step at one place: from the variable one step nearer (`via`) to
+`symbol`; a use that leads to no other variable has the variable itself.
 
 Tests: `tests/unit/query/test_verb_flows.py`, `tests/unit/query/test_value_origin.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
+from msgspec import structs
+
+from codeanatomy.catalog.views import FIRST_LINE
 from codeanatomy.errors import UsageError
-from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Reader
+from codeanatomy.query.answers import Symbol, place
+from codeanatomy.query.engines.statements import Query, Reader, edges, nodes
 from codeanatomy.query.symbols import VARIABLES
 from codeanatomy.query.verbs.result import VerbResult, rows_result
+from codeanatomy.query.walks.enclosing import MAX_ID_LOOKUPS
 from codeanatomy.query.walks.reachability import MAX_REACHED
 from codeanatomy.query.walks.value_flow import ValueFlow, follow_flows, parameters, start_flows
 from codeanatomy.query.walks.value_origin import follow_origins, start_origins
@@ -39,6 +44,8 @@ COLUMNS = (
     "kind",
     "path",
     "line",
+    "source",
+    "defined",
     "relation",
     "inside",
     "depth",
@@ -50,6 +57,8 @@ COLUMNS = (
 )
 # In the order in which they happen at one place.
 RELATIONS = ("REACHES", "REFERS_TO", "CALLS", "COPIES", "PASSES_TO", "RETURNED")
+# What receives the value at a place; the other relations are uses.
+RECEIVED = ("COPIES", "PASSES_TO", "RETURNED")
 NOTE = "values inside of containers and expressions, and values returned by calls, are not followed"
 RETURNS_NOTE = "values inside of containers and expressions are not followed"
 Direction = Literal["to", "from"]
@@ -70,8 +79,51 @@ def flows(
     level = start_level(reader, symbol, direction)
     placed, complete = trace_flows(reader, level, depth, direction, returns=returns)
     cut = () if complete else (f"stopped after {MAX_REACHED:,} places: use a smaller --depth",)
-    rows = [_row(each, distance) for distance, each in placed]
+    steps = one_per_step(placed, direction)
+    defined = _definitions(reader, {each.symbol_id for _, each in steps})
+    rows = [{**_row(each, distance), "defined": defined.get(each.symbol_id)} for distance, each in steps]
     return rows_result(COLUMNS, rows, (RETURNS_NOTE if returns else NOTE, *cut))
+
+
+def one_per_step(
+    placed: Sequence[tuple[int, ValueFlow]], direction: Direction
+) -> list[tuple[int, ValueFlow]]:
+    """Join the use of a variable with what receives its value at the same place."""
+    receiving = [each for _, each in placed if each.relation in RECEIVED]
+    if direction == "to":
+        followed = {(*_span(each), each.via) for each in receiving}
+        return [
+            (distance, each)
+            for distance, each in placed
+            if each.relation in RECEIVED or (*_span(each), each.symbol) not in followed
+        ]
+    receivers = {(*_span(each), each.symbol): each for each in receiving}
+    followed = {(*_span(each), each.via) for _, each in placed if each.relation not in RECEIVED}
+    steps = []
+    for distance, each in placed:
+        receiver = receivers.get((*_span(each), each.via))
+        if each.relation not in RECEIVED and receiver is not None:
+            steps.append(
+                (distance, structs.replace(each, relation=receiver.relation, method=receiver.method))
+            )
+        elif (*_span(each), each.symbol) not in followed:
+            steps.append((distance, each))
+    return steps
+
+
+def _definitions(reader: Reader, ids: Collection[str]) -> dict[str, str]:
+    """Return where variables and functions are defined, by node id; a variable where it is first assigned."""
+    named: dict[str, Any] = {"node_id": sorted(ids)} if len(ids) <= MAX_ID_LOOKUPS else {}
+    query = Query(
+        f"SELECT n.node_id, n.path, coalesce(n.line, {FIRST_LINE}) AS line FROM n"
+        " LEFT JOIN e ON e.dst_node_id = n.node_id AND e.path = n.path GROUP BY n.node_id, n.path, n.line",
+        {"n": nodes((*VARIABLES, "FUNCTION"), **named), "e": edges(("DEFINES_BINDING",))},
+    )
+    return {node: place(path, line) for node, path, line in reader.rows(query)} if ids else {}
+
+
+def _span(flow: ValueFlow) -> tuple[str, int | None, int | None]:
+    return flow.path, flow.bstart, flow.bend
 
 
 def start_level(reader: Reader, symbol: Symbol, direction: Direction) -> list[ValueFlow]:

@@ -27,7 +27,14 @@ from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
 from codeanatomy.query.symbols import EXTERNAL_KINDS, KINDS, VARIABLES
 from codeanatomy.query.verbs.flows import flow_path
 from codeanatomy.query.verbs.result import VerbResult, rows_result
-from codeanatomy.query.walks.enclosing import CALLER_KINDS, definitions_in, find_instantiations, innermost_sql
+from codeanatomy.query.walks.enclosing import (
+    CALLER_KINDS,
+    count_call_sites,
+    defined_sql,
+    definitions_in,
+    find_instantiations,
+    innermost_sql,
+)
 from codeanatomy.query.walks.reachability import CALL_GRAPH, MAX_REACHED, Hop, neighbours
 
 COLUMNS = (
@@ -36,6 +43,9 @@ COLUMNS = (
     "subkind",
     "path",
     "line",
+    "source",
+    "sites",
+    "defined",
     "depth",
     "via",
     "relation",
@@ -61,14 +71,15 @@ def path(
             raise UsageError(f"{each.symbol} is a variable and has no calls", "use --by flow")
     if start.kind in EXTERNAL_KINDS:
         external = f"unknown whether there is a path: what {start.symbol} calls is not in the lake"
-        return rows_result(COLUMNS, (), (external,))
+        return rows_result(COLUMNS, (), (external,), unknown=True)
     search = _Search(reader, _start_nodes(reader, start), _end_nodes(reader, end))
     if end.kind == "CLASS":
         search.instantiations = [hop.reversed() for hop in find_instantiations(reader, end.ids)]
     steps = search.run(depth)
     if steps:
         return rows_result(COLUMNS, _rows(reader, steps))
-    return rows_result(COLUMNS, (), (search.explain_no_path(start, end, depth),))
+    reason = search.explain_no_path(start, end, depth)
+    return rows_result(COLUMNS, (), (reason,), unknown=reason.startswith("unknown"))
 
 
 class _Search:
@@ -215,9 +226,10 @@ def _connected(layers: Sequence[Sequence[Hop]]) -> list[list[Hop]]:
 
 
 def node_names(reader: Reader, ids: Collection[str]) -> dict[str, tuple[Any, ...]]:
-    """Return name, kind, subkind and repository of nodes, by id."""
+    """Return name, kind, subkind, repository and definition of nodes, by id."""
     query = Query(
-        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind, n.subkind, n.repo_id FROM n",
+        "SELECT n.node_id, coalesce(n.qualname, n.name), n.node_kind, n.subkind, n.repo_id,"
+        f" {defined_sql('n')} FROM n",
         {"n": nodes(KINDS, node_id=tuple(sorted(ids)))},
     )
     return {node: tuple(rest) for node, *rest in reader.rows(query)}
@@ -243,6 +255,7 @@ def _unresolved(reader: Reader, functions: Collection[str]) -> int:
 
 def _rows(reader: Reader, steps: Sequence[Hop]) -> list[dict[str, Any]]:
     names = node_names(reader, {node for step in steps for node in (step.via, step.node_id)})
+    sites = count_call_sites(reader, {(step.via, step.node_id) for step in steps})
     return [
         {
             "symbol": names[step.node_id][0],
@@ -250,6 +263,8 @@ def _rows(reader: Reader, steps: Sequence[Hop]) -> list[dict[str, Any]]:
             "subkind": names[step.node_id][2],
             "path": step.path,
             "line": step.line,
+            "sites": sites.get((step.via, step.node_id)),
+            "defined": names[step.node_id][4],
             "depth": number,
             "via": names[step.via][0],
             "relation": step.edge_kind,

@@ -22,6 +22,8 @@ class VerbResult(Struct, frozen=True):
     query: Query
     # Limitations that the user should know, in English.
     notes: tuple[str, ...] = ()
+    # Whether rows may be missing, because calls or names could not be resolved; a note has the reason.
+    unknown: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -36,15 +38,23 @@ def query_result(
     args: tuple[Any, ...] = (),
     order: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
+    *,
+    unknown: bool = False,
 ) -> VerbResult:
     """Make a result of a SQL statement."""
-    return VerbResult(Query(sql, relations, args, order, columns), notes)
+    return VerbResult(Query(sql, relations, args, order, columns), notes, unknown)
 
 
 def rows_result(
-    columns: tuple[str, ...], rows: Iterable[Mapping[str, Any]], notes: tuple[str, ...] = ()
+    columns: tuple[str, ...],
+    rows: Iterable[Mapping[str, Any]],
+    notes: tuple[str, ...] = (),
+    *,
+    unknown: bool = False,
 ) -> VerbResult:
     """Make a result of rows computed in Python, in their order; a missing key is null."""
     numbered = [(number, *map(row.get, columns)) for number, row in enumerate(rows)]
     relation = InlineRows((ROW_NO, *(COLUMNS[name] for name in columns)), numbered)
-    return query_result(columns, ALL_INLINE, {INLINE: relation}, order=(ROW_NO.name,), notes=notes)
+    return query_result(
+        columns, ALL_INLINE, {INLINE: relation}, order=(ROW_NO.name,), notes=notes, unknown=unknown
+    )

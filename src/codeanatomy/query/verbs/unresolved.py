@@ -32,6 +32,7 @@ COLUMNS = (
     "kind",
     "path",
     "line",
+    "source",
     "relation",
     "inside",
     "confidence",
@@ -88,7 +89,8 @@ def unresolved(
         COLUMNS,
         f"WITH u AS ({ROWS}{inside} WHERE {' AND '.join(conditions)})"
         " SELECT CASE WHEN n.node_kind = 'IMPORT_ALIAS' THEN n.qualname ELSE n.name END AS symbol,"
-        " u.src_kind AS kind, u.path, u.line, u.relation_kind AS relation, d.qualname AS inside,"
+        " u.src_kind AS kind, u.path, u.line, CAST(NULL AS STRING) AS source, u.relation_kind AS relation,"
+        " d.qualname AS inside,"
         " CAST(NULL AS DOUBLE) AS confidence, u.reason AS method, u.repo_id, u.src_id AS symbol_id, u.bstart,"
         f" u.bend FROM u LEFT JOIN ({inner}) AS i ON {equal_sql('i', 'u', *PLACE, 'src_id')}"
         " LEFT JOIN d ON d.node_id = i.inner_id LEFT JOIN n ON n.node_id = u.src_id",

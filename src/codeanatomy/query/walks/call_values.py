@@ -1,11 +1,15 @@
-"""Find the expressions whose value is what a function returns.
+"""Find the expressions whose value is what a function returns, or the value of one of their parts.
 
     returned_values(reader, function_ids)       # total = price(item)  ->  the span of `price(item)`
     returning_calls(reader, spans, paths, ...)  # the opposite: which functions return the value of a span
+    whole_expressions(reader, spans, paths)     # `x` -> `3 if y is None else x`
+    value_parts(reader, spans, paths)           # the opposite: `3 if y is None else x` -> `3` and `x`
 
 Such an expression is a plain call, an attribute that is a property, or a subscript. The call of an async
 function is only its value where it is awaited: the expression is then the `await`. What a generator returns
 is not the value of its call, so generators have none; neither have implicit calls by operators or decorators.
+A conditional has the value of a branch, `or` and `and` that of an operand, `(x := value)` that of `value`;
+each may be a part of another.
 
 Tests: `tests/unit/query/test_value_origin.py`.
 """
@@ -28,6 +32,9 @@ SPAN_COLUMNS = (
     Column("bstart", "bigint", "First byte."),
     Column("bend", "bigint", "Byte after the last."),
 )
+# Kinds of syntax nodes, and the roles of their parts; the condition of a conditional is no such part.
+WHOLES = ("IfExp", "BoolOp", "NamedExpr")
+PARTS = ("body", "orelse", "values", "value")
 VALUE_OF = f"coalesce(e.role, '') IN ({', '.join(repr(role) for role in ROLES)})"
 
 
@@ -131,3 +138,46 @@ def _functions(reader: Reader, ids: Collection[str]) -> tuple[set[str], set[str]
     generators = {inner for _, inner in reader.rows(yields)}
     plain = {node for node, kind in kinds.items() if kind == "FunctionDef"}
     return plain - generators, kinds.keys() - plain - generators
+
+
+def whole_expressions(reader: Reader, spans: Sequence[Row], paths: Collection[str]) -> list[Row]:
+    """Return the spans and, under the same numbers, those of the expressions that have their values."""
+    expressions, level = list(spans), list(spans)
+    while level:
+        query = Query(
+            "SELECT h.n, h.file_id, k.bstart, k.bend FROM h JOIN v ON v.owner_file_id = h.file_id"
+            " AND v.bstart = h.bstart AND v.bend = h.bend JOIN k ON k.node_id = v.src_node_id",
+            {"h": InlineRows(SPAN_COLUMNS, level), **_syntax(paths)},
+            order=("n", "bstart", "bend"),
+        )
+        level = list(reader.rows(query))
+        expressions += level
+    return expressions
+
+
+def value_parts(reader: Reader, spans: Sequence[Row], paths: Collection[str]) -> dict[int, list[Row]]:
+    """Return the first byte, end and line of the parts whose values expressions have, by number."""
+    parts: dict[int, list[Row]] = {}
+    level = list(spans)
+    while level:
+        query = Query(
+            "SELECT h.n, h.file_id, h.bstart AS begins, h.bend AS ends, v.bstart, v.bend, v.line FROM h"
+            " JOIN k ON k.file_id = h.file_id AND k.bstart = h.bstart AND k.bend = h.bend"
+            " JOIN v ON v.src_node_id = k.node_id",
+            {"h": InlineRows(SPAN_COLUMNS, level), **_syntax(paths)},
+            order=("n", "bstart", "bend"),
+        )
+        rows = reader.rows(query)
+        for number, _, begins, ends, *_ in rows:
+            parts[number] = [part for part in parts.get(number, ()) if tuple(part[:2]) != (begins, ends)]
+        for number, _, _, _, *part in rows:
+            parts[number].append(tuple(part))
+        level = [(number, file_id, bstart, bend) for number, file_id, _, _, bstart, bend, _ in rows]
+    return parts
+
+
+def _syntax(paths: Collection[str]) -> dict[str, Slice]:
+    return {
+        "k": nodes(("AST_NODE",), subkind=WHOLES, path=paths),
+        "v": edges(("AST_PARENT_OF",), role=PARTS, path=paths),
+    }

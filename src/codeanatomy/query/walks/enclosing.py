@@ -18,17 +18,20 @@ Tests: `tests/unit/query/test_verb_impact.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Within, edges, nodes
-from codeanatomy.query.walks.reachability import Hop, edges_at
+from codeanatomy.query.walks.reachability import CALLS, Hop, edges_at
 
 ENCLOSING_KINDS = ("FUNCTION", "CLASS", "MODULE")
 CALLER_KINDS = ("FUNCTION", "MODULE")
 # Greater than every offset in a file.
 MAX_BYTE = 2**63 - 1
+# Nodes that are looked up by id; for more, all nodes of their kinds are joined.
+MAX_ID_LOOKUPS = 1000
 # Columns of a place in the source: edges and relations of one place are in the same definition.
 PLACE = ("owner_file_id", "bstart", "bend")
 
@@ -40,6 +43,8 @@ class DefinitionUse(Struct, frozen=True):
     kind: str
     subkind: str | None
     name: str
+    # Where it is defined, as `path:line`.
+    defined: str | None
     repo_id: str
 
 
@@ -93,6 +98,18 @@ def equal_sql(one: str, other: str, *names: str) -> str:
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
 
 
+def defined_sql(node: str, first_line: int | None = None) -> str:
+    """Return SQL for the location of a node, as `path:line` or `path`; null for one outside of the lake.
+
+    A variable has no line of its own: `first_line` is that of its first assignment.
+
+    >>> defined_sql("n")
+    "coalesce(n.path || ':' || CAST(n.line AS STRING), n.path)"
+    """
+    line = f"{node}.line" if first_line is None else f"coalesce({node}.line, {first_line:d})"
+    return f"coalesce({node}.path || ':' || CAST({line} AS STRING), {node}.path)"
+
+
 def find_users(
     reader: Reader,
     ids: Collection[str],
@@ -117,7 +134,8 @@ def find_users(
     places = ", ".join(f"'{kind}'" for kind in from_places)
     query = Query(
         "SELECT n.node_id, u.dst_node_id, u.edge_kind, u.path, u.line, u.confidence, u.resolution_method,"
-        " n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, n.repo_id, u.src_node_id, u.repeat"
+        f" n.node_kind, n.subkind, coalesce(n.qualname, n.name) AS symbol, {defined_sql('n')} AS defined,"
+        " n.repo_id, u.src_node_id, u.repeat"
         " FROM ("
         f"SELECT e.src_node_id AS user_id, {fields} FROM e WHERE e.edge_kind NOT IN ({places}) UNION ALL"
         f" SELECT i.inner_id AS user_id, {fields} FROM e JOIN ({inner}) AS i ON {equal_sql('i', 'e', *PLACE)}"
@@ -131,8 +149,8 @@ def find_users(
         order=("symbol", "node_id", "dst_node_id", "edge_kind", "path", "line", "src_node_id", "repeat"),
     )
     return [
-        DefinitionUse(Hop(node, 1, *edge), kind, subkind, name, repo_id)
-        for node, *edge, kind, subkind, name, repo_id, _, _ in reader.rows(query)
+        DefinitionUse(Hop(node, 1, *edge), kind, subkind, name, defined, repo_id)
+        for node, *edge, kind, subkind, name, defined, repo_id, _, _ in reader.rows(query)
     ]
 
 
@@ -140,6 +158,39 @@ def find_instantiations(reader: Reader, ids: Collection[str]) -> list[Hop]:
     """Return hops from classes to the functions and modules that instantiate them."""
     uses = find_users(reader, ids, ("INSTANTIATES",), (), CALLER_KINDS, decorated=False)
     return [use.hop for use in uses]
+
+
+def find_instantiated(reader: Reader, ids: Collection[str]) -> list[Hop]:
+    """Return hops from functions and modules to the classes that they instantiate."""
+    around = nodes(CALLER_KINDS, node_id=sorted(ids))
+    rows = reader.rows(Query("SELECT DISTINCT d.path FROM d", {"d": around})) if ids else []
+    paths = sorted(path for (path,) in rows)
+    query = Query(
+        "SELECT e.dst_node_id, i.inner_id, e.path, e.line, e.confidence, e.resolution_method"
+        f" FROM e JOIN ({innermost_sql('e', *PLACE)}) AS i ON {equal_sql('i', 'e', *PLACE)}",
+        {"e": edges(("INSTANTIATES",), path=paths), "d": nodes(CALLER_KINDS, path=paths)},
+        order=("dst_node_id", "inner_id", "path", "line", "confidence"),
+    )
+    return [
+        Hop(node, 1, via, "INSTANTIATES", *edge)
+        for node, via, *edge in (reader.rows(query) if paths else ())
+        if via in ids
+    ]
+
+
+def count_call_sites(reader: Reader, calls: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """Count the call sites of each pair of caller and callee, given as node ids."""
+    if not calls:
+        return {}
+    callers, callees = ({call[end] for call in calls} for end in (0, 1))
+    named: dict[str, Any] = {"node_id": sorted(callers)} if len(callers) <= MAX_ID_LOOKUPS else {}
+    query = Query(
+        "WITH s AS (SELECT DISTINCT e.owner_file_id, e.bstart, e.bend, e.dst_node_id FROM e)"
+        " SELECT i.inner_id, s.dst_node_id, count(*)"
+        f" FROM s JOIN ({innermost_sql('s', *PLACE)}) AS i ON {equal_sql('i', 's', *PLACE)} GROUP BY 1, 2",
+        {"e": edges_at(sorted(callees), CALLS, "dst"), "d": nodes(CALLER_KINDS, **named)},
+    )
+    return {(caller, callee): count for caller, callee, count in reader.rows(query)}
 
 
 def contents(reader: Reader, symbol: Symbol) -> dict[str, str]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.walks.identifiers import nodes_named
+from codeanatomy.syntax_tree import CLASS_CELLS
 
 # Groups: the kinds of symbols that have them, the end of the edges at which the symbol is, and their kind.
 GROUPS = {
@@ -102,6 +103,7 @@ def _variables(reader: Reader, symbol: Symbol, known: Iterable[str]) -> list[Rel
         "SELECT b.node_id, b.node_kind, b.subkind, b.qualname, b.path, min(e.line)"
         " FROM b LEFT JOIN e ON e.dst_node_id = b.node_id WHERE b.qualname = concat(?, '.', b.name)"
         " AND b.subkind NOT IN ('import', 'free', 'global', 'nonlocal')"
+        f" AND (b.name NOT IN {CLASS_CELLS} OR e.dst_node_id IS NOT NULL)"
         " GROUP BY b.node_id, b.node_kind, b.subkind, b.qualname, b.path",
         {
             "b": nodes(("BINDING",), symbol.repo_id, **in_file),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-FOLDERS = frozenset({"test", "tests"})
+FOLDERS = frozenset({"test", "tests", "_tests"})
 # File name without its suffix.
 FILE = re.compile(r"test_.*|.*_test|conftest")
 # A part of a qualified name: `TestA` or `test_a`, not `Testament`.

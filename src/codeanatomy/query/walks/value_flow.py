@@ -21,7 +21,7 @@ from msgspec import Struct
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, edges, nodes
-from codeanatomy.query.walks.call_values import SPAN_COLUMNS, returned_values
+from codeanatomy.query.walks.call_values import SPAN_COLUMNS, returned_values, whole_expressions
 from codeanatomy.query.walks.enclosing import ENCLOSING_KINDS, innermost_sql
 from codeanatomy.query.walks.reachability import edges_at
 
@@ -127,7 +127,12 @@ def follow_flows(reader: Reader, level: Sequence[ValueFlow], *, returns: bool = 
     if not uses:
         return []
     around = enclosing(reader, uses)
-    return [*flows_at(uses, around), *_passed(reader, uses, around), *_copied(reader, uses, around, returns)]
+    whole = InlineRows(SPAN_COLUMNS, whole_expressions(reader, places(uses).rows, paths_of(uses)))
+    return [
+        *flows_at(uses, around),
+        *_passed(reader, uses, whole, around),
+        *_copied(reader, uses, whole, around, returns),
+    ]
 
 
 def _reached_uses(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
@@ -200,18 +205,21 @@ def enclosing(reader: Reader, uses: Sequence[VariableUse]) -> dict[int, Row]:
     return {number: tuple(rest) for number, *rest in reader.rows(query)}
 
 
-def _passed(reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row]) -> list[ValueFlow]:
-    """Return flows into parameters, from uses that are a whole argument."""
+def _passed(
+    reader: Reader, uses: Sequence[VariableUse], whole: InlineRows, around: dict[int, Row]
+) -> list[ValueFlow]:
+    """Return flows into parameters and fields, from uses whose value a whole argument has."""
     query = Query(
-        "SELECT h.n, p.qualname, p.node_id AS variable, d.node_id AS state, e.confidence,"
+        "SELECT h.n, p.qualname, p.node_id AS variable, p.node_kind,"
+        " CASE WHEN p.node_kind = 'BINDING' THEN p.node_id ELSE d.node_id END AS state, e.confidence,"
         " e.resolution_method, e.edge_id FROM h"
         " JOIN e ON e.owner_file_id = h.file_id AND e.bstart = h.bstart AND e.bend = h.bend"
         " JOIN p ON p.node_id = e.dst_node_id"
         " LEFT JOIN d ON d.file_id = p.file_id AND d.bstart = p.bstart",
         {
-            "h": places(uses),
+            "h": whole,
             "e": edges(("PASSES_TO",), path=paths_of(uses)),
-            "p": nodes(("PARAMETER",)),
+            "p": nodes(("PARAMETER", "BINDING")),
             "d": nodes(("DEF_EVENT",)),
         },
         order=("n", "qualname", "variable", "state"),
@@ -221,7 +229,7 @@ def _passed(reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row])
             uses[number],
             "PASSES_TO",
             name,
-            "PARAMETER",
+            kind,
             node,
             state,
             around[number],
@@ -229,12 +237,12 @@ def _passed(reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row])
             confidence,
             edge_id,
         )
-        for number, name, node, state, confidence, method, edge_id in reader.rows(query)
+        for number, name, node, kind, state, confidence, method, edge_id in reader.rows(query)
     ]
 
 
 def _copied(
-    reader: Reader, uses: Sequence[VariableUse], around: dict[int, Row], returns: bool
+    reader: Reader, uses: Sequence[VariableUse], whole: InlineRows, around: dict[int, Row], returns: bool
 ) -> list[ValueFlow]:
     """Return flows into assigned variables and out of functions that return the use, by the syntax tree."""
     paths = paths_of(uses)
@@ -243,7 +251,7 @@ def _copied(
         " JOIN v ON v.owner_file_id = h.file_id AND v.bstart = h.bstart AND v.bend = h.bend"
         " JOIN k ON k.node_id = v.src_node_id LEFT JOIN t ON t.src_node_id = k.node_id",
         {
-            "h": places(uses),
+            "h": whole,
             "v": edges(("AST_PARENT_OF",), role=("value",), path=paths),
             "k": nodes(("AST_NODE",), subkind=(*ASSIGNING, "Return"), path=paths),
             "t": edges(("AST_PARENT_OF",), role=("target", "targets"), path=paths),

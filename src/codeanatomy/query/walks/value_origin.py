@@ -18,9 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from codeanatomy.catalog.spec import Column
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, Row, edges, nodes
-from codeanatomy.query.walks.call_values import SPAN_COLUMNS, returning_calls
+from codeanatomy.query.walks.call_values import SPAN_COLUMNS, returning_calls, value_parts
 from codeanatomy.query.walks.enclosing import CALLER_KINDS, innermost_sql
 from codeanatomy.query.walks.reachability import edges_at
 from codeanatomy.query.walks.value_flow import (
@@ -38,6 +40,8 @@ from codeanatomy.query.walks.value_flow import (
 
 # Expressions that may have the value a function returns; `Attribute` is a property, or a variable.
 CALLING = ("Call", "Attribute", "Subscript", "Await")
+# Ids of what gets arguments: parameters, and the fields of a dataclass or its like.
+RECEIVERS = ("parameter:", "binding:")
 TARGET_COLUMNS = (
     Column("state", "string", "State of the flow."),
     Column("node_id", "string", "Syntax node of the target, if known."),
@@ -74,6 +78,7 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
     )
     if not gets:
         return []
+    gets = _narrow(reader, gets)
     around = enclosing(reader, gets)
     syntax = _syntax(reader, gets)
     origins = [
@@ -87,6 +92,16 @@ def follow_origins(reader: Reader, level: Sequence[ValueFlow], *, returns: bool 
             place_flow(gets[at], relation, name, kind, node, state, around[at], method, confidence, edge_id)
             for at, relation, name, kind, node, state, confidence, method, edge_id in origins
         ),
+    ]
+
+
+def _narrow(reader: Reader, gets: Sequence[VariableUse]) -> list[VariableUse]:
+    """Replace expressions by the parts whose values they have."""
+    parts = value_parts(reader, places(gets).rows, paths_of(gets))
+    return [
+        structs.replace(get, bstart=bstart, bend=bend, line=line)
+        for at, get in enumerate(gets)
+        for bstart, bend, line in parts.get(at, [(get.bstart, get.bend, get.line)])
     ]
 
 
@@ -110,8 +125,8 @@ def _select(
 
 
 def _arguments(reader: Reader, level: Sequence[ValueFlow]) -> list[VariableUse]:
-    """Return the arguments that parameters get."""
-    parameters = {each.symbol_id: each for each in level if each.symbol_id.startswith("parameter:")}
+    """Return the arguments that parameters and fields get."""
+    parameters = {each.symbol_id: each for each in level if each.symbol_id.startswith(RECEIVERS)}
     query = Query(
         "SELECT e.dst_node_id, e.repo_id, e.owner_file_id, e.path, e.bstart, e.bend, e.line, e.confidence,"
         " e.resolution_method, e.edge_id FROM e WHERE e.bstart IS NOT NULL",

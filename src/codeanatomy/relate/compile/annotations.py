@@ -9,28 +9,23 @@
     tuple[A, B]                 (HINT_TUPLE, [hint of A, hint of B])
     A | B                       (HINT_UNION, [hint of A, hint of B])
 
-A hint is weaker than a value, because nothing enforces it. A quoted annotation is parsed, never evaluated.
+A hint is weaker than a value, because nothing enforces it. A quoted annotation is parsed, never evaluated;
+its names are references, like those of one without quotes.
 
-Tests: `tests/unit/relate/test_annotations.py`.
+    def f(a: "shop.Cart"): ...  `shop` and `shop.Cart`, at the spans of `shop` and `Cart` in the string
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeAlias
 
-from codeanatomy.relate.program import (
-    HINT_CALLABLE,
-    HINT_CLASS,
-    HINT_CONTAINER,
-    HINT_DICT,
-    HINT_INSTANCE,
-    HINT_TUPLE,
-    HINT_UNION,
-    NOTHING,
-    Node,
-)
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.compile.builder import Builder
+from codeanatomy.relate.compile.names import read_cell
+from codeanatomy.relate.program import NOTHING, Node
 from codeanatomy.syntax_tree import FIELDS, Tree
 
 Hint: TypeAlias = tuple[Any, ...]
@@ -52,8 +47,47 @@ LISTS = {
 DICTS = frozenset(
     {"Dict", "dict", "Mapping", "MutableMapping", "DefaultDict", "defaultdict", "OrderedDict", "ChainMap"}
 )
+# Syntax that joins types to types.
+JOINS = frozenset({"BinOp", "List", "Starred", "Tuple"})
+# Names whose subscripts are types wherever they occur, as in `Handler = Callable[["Event"], None]`.
+TYPING_FORMS = frozenset({"Callable", "Optional", "Type", "Union", "Awaitable", "Coroutine"})
 # Names that state nothing about objects; Callable is handled apart.
 OPAQUE = frozenset({"Callable", "Literal", "TypeGuard", "TypeIs", "Any", "None", "Awaitable", "Coroutine"})
+
+
+def read_hint(b: Builder, annotation: int | None) -> Hint | None:
+    """Compile an annotation to a hint; its names are read in the current frame."""
+    if annotation is None:
+        return None
+    calls = b.call_count
+    b.value(annotation)
+    # Subscripts such as `List[int]` run no code of the repository.
+    b.call_count = calls
+    use_quoted_names(b, annotation)
+    return compile_hint(b.tree, annotation, partial(_name_node, b))
+
+
+def use_quoted_names(b: Builder, annotation: int) -> None:
+    """Note the names in the strings of a type; they are read in the current frame."""
+    for string, dotted, span in quoted_names(b.tree, annotation):
+        place = b.place(string)
+        resolved = b.frame.scope.resolve(dotted.partition(".")[0])
+        quoted = (place if span is None else (*span, place[2]), string, dotted)
+        b.quoted_uses[quoted] = (resolved.binding_scope, resolved.name)
+
+
+def _name_node(b: Builder, dotted: str) -> Node:
+    """Return the node of a dotted name in an annotation."""
+    first, *rest = dotted.split(".")
+    resolved = b.frame.scope.resolve(first)
+    if resolved.binding_scope is not None:
+        # Through the cell: it may be defined only later in the file.
+        node, _ = read_cell(b, resolved.binding_scope, resolved.name)
+    else:
+        node = b.unbound(first)
+    for attr in rest:
+        node = b.load_attribute(node, attr, NOTHING)
+    return node
 
 
 def compile_hint(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hint | None:
@@ -64,7 +98,7 @@ def compile_hint(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hin
     if kind in ("Name", "Attribute"):
         dotted = dotted_name(tree, node)
         value = NOTHING if dotted is None or dotted in OPAQUE else resolve(dotted)
-        return None if value == NOTHING else (HINT_INSTANCE, value)
+        return None if value == NOTHING else (ir.HINT_INSTANCE, value)
     if kind == "Constant":
         text = tree.constant(node)
         inner = parse_expression(text) if isinstance(text, str) else None
@@ -97,15 +131,15 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
         return _union([inner(number) for number in range(len(items))])
     if last in CLASSES:
         instance = inner(0)
-        return (HINT_CLASS, instance[1]) if instance and instance[0] == HINT_INSTANCE else None
+        return (ir.HINT_CLASS, instance[1]) if instance and instance[0] == ir.HINT_INSTANCE else None
     if last in LISTS:
-        return (HINT_CONTAINER, LISTS[last], inner(0))
+        return (ir.HINT_CONTAINER, LISTS[last], inner(0))
     if last in DICTS:
-        return (HINT_DICT, inner(0), inner(1))
+        return (ir.HINT_DICT, inner(0), inner(1))
     if last in ("Tuple", "tuple"):
-        return (HINT_TUPLE, [inner(number) for number in range(len(items))])
+        return (ir.HINT_TUPLE, [inner(number) for number in range(len(items))])
     if last in OPAQUE:
-        return (HINT_CALLABLE, inner(1)) if last == "Callable" else None
+        return (ir.HINT_CALLABLE, inner(1)) if last == "Callable" else None
     return compile_hint(tree, base, resolve, depth + 1)
 
 
@@ -122,7 +156,52 @@ def _alternatives(tree: Tree, node: int) -> list[int]:
 
 def _union(hints: list[Hint | None]) -> Hint | None:
     known = [hint for hint in hints if hint is not None]
-    return known[0] if len(known) == 1 else (HINT_UNION, known) if known else None
+    return known[0] if len(known) == 1 else (ir.HINT_UNION, known) if known else None
+
+
+def quoted_names(tree: Tree, annotation: int) -> Iterator[tuple[int, str, tuple[int, int] | None]]:
+    """Yield the names in the strings of an annotation: node of the string, dotted name up to it, its span.
+
+    The span is None if escapes, a prefix or other quotes hide where a name of the text is in the source.
+    """
+    # Parts of a type: tree, node, the string it is in, and where the text of its tree begins in the source.
+    pending: list[tuple[Tree, int | None, int | None, int | None]] = [(tree, annotation, None, 0)]
+    while pending:
+        part, node, string, base = pending.pop()
+        if node is None:
+            continue
+        kind, below = part.kind[node], list[int | None]()
+        if kind == "Constant":
+            text = part.constant(node)
+            inner = parse_expression(text) if isinstance(text, str) else None
+            if isinstance(text, str) and inner is not None:
+                outer = node if string is None else string
+                pending.append((inner, 0, outer, _text_start(part, node, text, base)))
+        elif kind in ("Name", "Attribute"):
+            dotted, end = dotted_name(part, node), part.bend[node]
+            if string is not None and dotted is not None and dotted.count(".") < MAX_DEPTH:
+                size = len(part.name[node] or "")
+                span = None if base is None or end is None else (base + end - size, base + end)
+                yield string, dotted, span
+                below = [part.one(node, "value")]
+        elif kind == "Subscript":
+            base_name, index = part.one(node, "value"), part.one(node, "slice")
+            last = "" if base_name is None else part.name[base_name]
+            if last == "Annotated" and index is not None and part.kind[index] == "Tuple":
+                index = next(iter(part.many(index, "elts")), None)
+            below = [base_name, None if last == "Literal" else index]
+        elif kind in JOINS:
+            below = list(part.children(node))
+        pending += ((part, each, string, base) for each in reversed(below))
+
+
+def _text_start(tree: Tree, string: int, text: str, base: int | None) -> int | None:
+    """Return where the expression in a string begins in the source; None if the source is not the text."""
+    start, end = tree.bstart[string], tree.bend[string]
+    # Prefixes, escapes and longer quotes make the source of an ASCII text longer.
+    if base is None or start is None or end is None or not text.isascii() or end - start != len(text) + 2:
+        return None
+    return base + start + 1 + len(text) - len(text.lstrip())
 
 
 def dotted_name(tree: Tree, node: int) -> str | None:
@@ -138,7 +217,7 @@ def dotted_name(tree: Tree, node: int) -> str | None:
 
 
 def parse_expression(text: str) -> Tree | None:
-    """Parse a quoted expression to a tree; return None if it does not parse."""
+    """Parse a quoted expression to a tree, with spans in its line; return None if it does not parse."""
     if len(text) > MAX_CHARS:
         return None
     try:
@@ -152,8 +231,9 @@ def parse_expression(text: str) -> Tree | None:
         name = getattr(node, "id", None) or getattr(node, "attr", None)
         value = repr(node.value) if isinstance(node, ast.Constant) else None
         number = len(rows)
-        # In the order of FIELDS; nothing in quotes has a place.
-        rows.append((parent, slot, idx, type(node).__name__, name, value, None, None, None))
+        span = (getattr(node, "col_offset", None), getattr(node, "end_col_offset", None))
+        # In the order of FIELDS; nothing in quotes has a line.
+        rows.append((parent, slot, idx, type(node).__name__, name, value, *span, None))
         below: list[tuple[ast.AST, int | None, str | None, int | None]] = []
         for field, child in ast.iter_fields(node):
             if isinstance(child, ast.AST):

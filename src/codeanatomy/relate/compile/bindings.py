@@ -1,10 +1,14 @@
-"""Emit the relations between names of a file and their bindings: reads, writes, deletions, definitions.
+"""Emit the relations of a file's scopes, and between its names and their bindings.
 
     def count(step):              DEFINES_BINDING function -> count of the module, parameter -> step of count
         global total              BINDING_RESOLVES_TO total of count -> total of the module, as global
         total += step             READS and WRITES name -> total of the module, READS name -> step of count
         print(total)              READS total; the file does not bind `print`: an `UnboundName`
         return lambda: step       BINDING_RESOLVES_TO step of the lambda -> step of count, as free
+
+    class A:                      OWNS_SCOPE          module, A, m, comprehension -> their scopes
+        def m(self):              SCOPE_PARENT        scope of the comprehension -> that of m, ...
+            return [i for i in s] SCOPE_BINDS         ... -> i, where the compiler has no block for it (3.12)
 
 LibCST gives the place of a name, CPython's tree its scope, CPython's symbol tables its binding; the role of a
 row is how compiled code accesses the name (`compile.scope.Access`). Names that the file does not bind are
@@ -16,24 +20,29 @@ The tree has a Name node for most names. For the others:
 - Names in f-strings have no places before Python 3.12. Those of one f-string are matched in source order.
 - Any other name is returned as unbound without a scope; so are all names of a file that does not compile.
 
-`x: int` alone defines and writes nothing. Tests: `tests/unit/relate/test_scopes.py`.
+A name with a symbol in the block of its scope needs no SCOPE_BINDS row, and a scope with a block no
+SCOPE_PARENT row: both are in `symtable_files_v1`. The others get one here: cells of classes (`__class__`),
+and variables of scopes without a block. Attributes assigned on instances get theirs in `emit.relations`.
+
+`x: int` alone defines and writes nothing.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from codeanatomy.file_ids import FileIds
-from codeanatomy.node_ids import binding_id, span_id
+from codeanatomy.file_view import iter_rows
+from codeanatomy.node_ids import binding_id, module_id, span_id
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.scope_tree import Scopes
 from codeanatomy.relate.program import Place
-from codeanatomy.relate.relation_rows import NOWHERE, Evidence, RelationRows
+from codeanatomy.relate.relation_rows import NOWHERE, Evidence, Relation, RelationRows
 from codeanatomy.syntax_tree import FUNCTIONS, TYPE_VARIABLES, Tree
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
@@ -46,6 +55,8 @@ NAME_FIELD_NODES = (
 NAME_NODES = frozenset({"Name", "arg"})
 STATEMENT_NODES = FUNCTIONS | {"ClassDef", "Lambda", "Import", "ImportFrom"}
 DEFINITION_KINDS = {"function": "FUNCTION", "class": "CLASS"}
+# Kinds of owners by kind of scope; other scopes are owned by their syntax node.
+OWNERS = {"class": "CLASS", "function": "FUNCTION", "lambda": "FUNCTION"}
 RELATION_KINDS = {"load": "READS", "store": "WRITES", "del": "DELETES"}
 
 
@@ -80,7 +91,7 @@ def add_binding_relations(
 
 def _name_refs(refs: Columns) -> Iterator[tuple[str, str, int, int, int]]:
     """Yield name, context, span and line of the references that are names, not attributes."""
-    columns = zip(*(refs[field] for field in ("text", "context", "bstart", "bend", "line")), strict=True)
+    columns = iter_rows(refs, "text", "context", "bstart", "bend", "line")
     return compress(columns, (kind == "name" for kind in refs["kind"]))
 
 
@@ -230,7 +241,7 @@ class _BindingRows:
     def add_free_names(self) -> None:
         """Add free names that only an inner scope uses; and `__class__`, which `super()` uses."""
         for scope in self._scopes.values():
-            for name in scope.free():
+            for name in scope.names_with("is_free"):
                 self._target(scope, name, NOWHERE)
 
     def _evidence(self, target: _BindingTarget, place: Place) -> tuple[Evidence, ...]:
@@ -246,55 +257,48 @@ class _BindingRows:
         role: str | None,
         evidence: tuple[Evidence, ...],
     ) -> None:
-        self._rows.add(
-            kind,
-            source,
-            src_id,
-            "BINDING",
-            target.binding,
-            place=place,
-            origin="symtable",
-            rule="scope",
-            method="scope",
-            confidence=1.0,
-            role=role,
-            evidence=evidence,
-        )
+        dst = ("BINDING", target.binding)
+        self._rows.add(_relation(kind, (source, src_id), dst, place, role, evidence))
 
     # Names.
 
     def add_names(self, refs: Columns) -> None:
         """Add names that are read, written, deleted or declared."""
-        nodes, scopes = self._nodes.names, self._scopes.of_node
-        unplaced: defaultdict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
-        for text, context, start, end, line in _name_refs(refs):
-            name = text if text.isascii() else normalize_name(text)
-            node = nodes.get(start)
-            if node is None:
-                string = self._nodes.string(start)
-                if string is not None:
-                    unplaced[string, name].append((context, start, end, line))
-                    continue
-                node = None if context == "load" else self._nodes.name_field(name, start)
+        names = (
+            (text if text.isascii() else normalize_name(text), context, place)
+            for text, context, *place in _name_refs(refs)
+        )
+        for name, context, (start, end, line), node in self._with_nodes("Name", names):
             if node is None:
                 self.unbound.append(UnboundName(start, end, line, name, None))
             else:
-                self._add_name(name, context, node, scopes[node], (start, end, line))
-        for (string, name), uses in unplaced.items():
-            self._add_names_in_string(string, name, uses)
+                self._add_name(name, context, node, self._scopes.of_node[node], (start, end, line))
 
-    def _add_names_in_string(self, string: int, name: str, uses: Sequence[tuple[str, int, int, int]]) -> None:
-        """Add names of an f-string whose nodes have no places: in order, or if all nodes are in one scope."""
-        nodes = self._nodes.in_string(string, "Name", name)
-        is_matched = len(nodes) == len(uses)
-        if not is_matched and len({self._scopes.of_node[node] for node in nodes}) == 1:
-            nodes = nodes[:1] * len(uses)
-            is_matched = True
-        for at, (context, start, end, line) in enumerate(uses):
-            if is_matched:
-                self._add_name(name, context, nodes[at], self._scopes.of_node[nodes[at]], (start, end, line))
-            else:
-                self.unbound.append(UnboundName(start, end, line, name, None))
+    def _with_nodes(
+        self, kind: str, names: Iterable[tuple[str, str, Sequence[int]]]
+    ) -> Iterator[tuple[str, str, Sequence[int], int | None]]:
+        """Yield names with their nodes; last those in f-strings, whose nodes have no places.
+
+        These are matched in order. If the counts differ, reads get a node if all nodes are in one scope.
+        """
+        unplaced: defaultdict[tuple[int, str], list[tuple[str, Sequence[int]]]] = defaultdict(list)
+        for name, context, place in names:
+            node = self._nodes.names.get(place[0])
+            if node is None:
+                string = self._nodes.string(place[0])
+                if string is not None:
+                    unplaced[string, name].append((context, place))
+                    continue
+                node = None if context == "load" else self._nodes.name_field(name, place[0])
+            yield name, context, place, node
+        for (string, name), uses in unplaced.items():
+            nodes: list[int | None] = [*self._nodes.in_string(string, kind, name)]
+            if len(nodes) != len(uses):
+                scopes = {self._scopes.of_node[node] for node in nodes if node is not None}
+                is_same = kind == "Name" and len(scopes) == 1
+                nodes = [nodes[0] if is_same else None] * len(uses)
+            for (context, place), node in zip(uses, nodes, strict=True):
+                yield name, context, place, node
 
     def _add_name(
         self, name: str, context: str, node: int, scope: Scope, place: tuple[int, int, int]
@@ -332,8 +336,8 @@ class _BindingRows:
 
     def add_definitions(self, defs: Columns) -> None:
         """Add functions and classes, bound in their enclosing scope."""
-        fields = ("kind", "name", "def_bstart", "def_bend", "line")
-        for kind, name, start, end, line in zip(*(defs[field] for field in fields), strict=True):
+        rows = iter_rows(defs, "kind", "name", "def_bstart", "def_bend", "line")
+        for kind, name, start, end, line in rows:
             node = self._nodes.statements.get(start)
             if kind in DEFINITION_KINDS and node is not None:
                 self._add_definition(
@@ -342,26 +346,68 @@ class _BindingRows:
 
     def add_parameters(self, params: Columns) -> None:
         """Add parameters, bound in the scope of their function."""
-        unplaced: defaultdict[tuple[int, str], list[tuple[int, int, int]]] = defaultdict(list)
-        fields = ("name", "bstart", "bend", "line")
-        for name, start, end, line in zip(*(params[field] for field in fields), strict=True):
-            node = self._nodes.names.get(start)
+        rows = iter_rows(params, "name", "bstart", "bend", "line")
+        names = ((normalize_name(name), "load", place) for name, *place in rows)
+        for name, _, (start, end, line), node in self._with_nodes("arg", names):
             if node is not None:
                 self._add_definition("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
-            elif (string := self._nodes.string(start)) is not None:
-                unplaced[string, name].append((start, end, line))
-        for (string, name), places in unplaced.items():
-            nodes = self._nodes.in_string(string, "arg", normalize_name(name))
-            if len(nodes) == len(places):
-                for node, (start, end, line) in zip(nodes, places, strict=True):
-                    self._add_definition("PARAMETER", (start, end), name, self._scopes.of_node[node], line)
 
     def add_imports(self, imports: Columns) -> None:
         """Add imports: they bind the name after `as`, or the first part of the module's name."""
         fields = ("kind", "name", "asname", "is_star", "stmt_bstart", "alias_bstart", "alias_bend", "line")
-        rows = zip(*(imports[field] for field in fields), strict=True)
+        rows = iter_rows(imports, *fields)
         for kind, name, asname, is_star, statement, start, end, line in rows:
             node = self._nodes.statements.get(statement)
             if node is not None and not is_star:
                 bound = asname or (name.partition(".")[0] if kind == "import" else name)
                 self._add_definition("IMPORT_ALIAS", (start, end), bound, self._scopes.of_node[node], line)
+
+
+def add_scope_relations(rows: RelationRows, tree: Tree, scopes: Scopes, ids: FileIds) -> None:
+    """Add the rows of a file's scopes."""
+    for scope in scopes.values():
+        if scope.state == "unmatched":
+            continue
+        node, own = scope.ast_id, ("SCOPE", scope.key)
+        place = tree.bstart[node], tree.bend[node], tree.line[node]
+        evidence = [Evidence("symtable", scope.key)]
+        owner = _owner(ids, rows.file_id, scope, place)
+        rows.add(_relation("OWNS_SCOPE", owner, own, place, scope.kind, evidence))
+        if scope.state == "synthetic" and scope.parent is not None:
+            parent, name = ("SCOPE", scope.parent.key), scope.label[1]
+            relation = _relation("SCOPE_PARENT", own, parent, place, scope.kind, evidence)
+            rows.add(relation._replace(src_qname=name))
+        for name in sorted(scope.names_without_symbol()):
+            binding = ("BINDING", binding_id(scope.key, name))
+            rows.add(_relation("SCOPE_BINDS", own, binding, NOWHERE, name, evidence))
+
+
+def _relation(
+    kind: str,
+    src: tuple[str, str],
+    dst: tuple[str, str],
+    place: Place,
+    role: str | None,
+    evidence: Sequence[Evidence],
+) -> Relation:
+    ends = (kind, *src, *dst, *place)
+    return Relation(*ends, "symtable", "scope", "scope", 1.0, role=role, evidence=evidence)
+
+
+def _owner(ids: FileIds, file_id: str, scope: Scope, place: Place) -> tuple[str, str]:
+    """Return kind and id of the node that owns a scope."""
+    if scope.kind == "module":
+        return "MODULE", module_id(file_id)
+    kind = OWNERS.get(scope.kind)
+    if kind is None:
+        return "AST_NODE", ids.ast(scope.ast_id)
+    return kind, ids.at(kind, place[0], place[1])
+
+
+def class_names(scopes: Scopes) -> dict[str, list[str]]:
+    """Return the names that symbol tables or SCOPE_BINDS rows list for class scopes, by scope."""
+    return {
+        scope.key: sorted(scope.symbol_names() | scope.names_without_symbol())
+        for scope in scopes.values()
+        if scope.kind == "class"
+    }

@@ -4,340 +4,264 @@
     def f(x=g): ...        creates an object for f, calls d with it, and assigns the result to `f`
 
 The body of a function is compiled after the code that encloses it.
-
-Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
+from itertools import repeat
 
-from codeanatomy.relate.compile.scope import Scope
-from codeanatomy.relate.compile.targets import TargetCompiler
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.compile.annotations import read_hint
+from codeanatomy.relate.compile.builder import Builder
+from codeanatomy.relate.compile.names import leave, write
+from codeanatomy.relate.compile.targets import assign
 from codeanatomy.relate.compile.variables import Frame, Version
-from codeanatomy.relate.program import (
-    CLASS,
-    FUNCTION,
-    IMPORT,
-    NOTHING,
-    OBJ_CLASS,
-    OBJ_FUNCTION,
-    OP_ANNOTATE,
-    OP_CALL,
-    OP_CREATE_CLASS,
-    OP_IMPORT,
-    OP_MAKE,
-    OP_STORE_ITEM,
-    PARAMETER,
-    POSITIONAL,
-    Class,
-    Function,
-    Import,
-    Node,
-    Parameter,
-    Program,
-)
+from codeanatomy.relate.program import NOTHING, Class, Function, Import, Node, Parameter, Site
 from codeanatomy.syntax_tree import FUNCTIONS, Tree
 
-DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef", "Lambda"})
-# What the first parameter of a method is, by decorator; see `Function.binds`.
+DEFINITIONS = FUNCTIONS | {"ClassDef", "Lambda"}
+# What the first parameter of a method is, by decorator and by name; see `Function.binds`.
 BINDS = {"staticmethod": "nothing", "classmethod": "class"}
+BINDS_BY_NAME = {"__new__": "class_argument", "__init_subclass__": "class", "__class_getitem__": "class"}
 # Decorators that run no code of the repository: no other code can see the undecorated function.
 DECLARING_DECORATORS = frozenset(
     {"overload", "property", "setter", "getter", "deleter", "staticmethod", "classmethod", "abstractmethod"}
 )
-IMPLICIT_CLASS_METHODS = frozenset({"__init_subclass__", "__class_getitem__"})
+# Start of the names of functions that pytest may collect, and part of the names of its decorators.
+TEST, FIXTURE = "test", "fixture"
 
 
-class DefinitionCompiler(TargetCompiler):
-    """Compiles definitions and imports."""
-
-    def __init__(
-        self,
-        program: Program,
-        tree: Tree,
-        scopes: Mapping[int, Scope],
-        imports: Mapping[str, Sequence[object]],
-        identifiers: Mapping[tuple[int, int], tuple[int, int]],
-    ) -> None:
-        super().__init__(program, tree, scopes)
-        self.identifiers = dict(identifiers)
-        self.imported = {
-            ast_id: (module, name, asname, level)
-            for ast_id, module, name, asname, level in zip(
-                *(imports[field] for field in ("ast_id", "module", "name", "asname", "level")), strict=True
+def compile_import(b: Builder, node: int) -> None:
+    """Compile Import and ImportFrom."""
+    is_from = b.tree.kind[node] == "ImportFrom"
+    for alias in b.tree.many(node, "names"):
+        _, module, name, asname, level = b.imported[alias]
+        place, bound = b.place(alias), bound_name(b, alias)
+        b.call_count += 1
+        number = len(b.program.imports)
+        b.program.imports.append(
+            Import(
+                str(module or "") if is_from else str(name),
+                int(level or 0),
+                str(name) if is_from else None,
+                bound,
+                not is_from and asname is None,
+                place,
+                b.frame.scope.key,
             )
-        }
-        self.lambdas = lambda_names(tree)
-        # Numbers of functions by their scope.
-        self.function_numbers: dict[Scope, int] = {}
-        # Bodies of functions that are still to be compiled.
-        self.pending_bodies: deque[Callable[[], None]] = deque()
-        # Methods that compile a statement, by its kind.
-        self._by_statement: dict[str, Callable[[int], None]] = {}
-
-    def block(self, statements: Sequence[int]) -> None:
-        """Compile statements one after the other."""
-        raise NotImplementedError
-
-    def leave(self, frame: Frame) -> None:
-        """Add the versions at the end of a frame to the cells, for code that runs later."""
-        raise NotImplementedError
-
-    def do_import(self, node: int) -> None:
-        """Compile Import and ImportFrom."""
-        for alias in self.tree.many(node, "names"):
-            module, name, asname, level = self.imported[alias]
-            place = self.place(alias)
-            is_from = self.tree.kind[node] == "ImportFrom"
-            text = str(module or "") if is_from else str(name)
-            bound = None if name == "*" else str(asname or (name if is_from else str(name).partition(".")[0]))
-            self.call_count += 1
-            self.program.imports.append(
-                Import(
-                    text,
-                    int(level or 0),
-                    str(name) if is_from else None,
-                    bound,
-                    not is_from and asname is None,
-                    place,
-                    self.frame.scope.key,
-                )
-            )
-            number = len(self.program.imports) - 1
-            if bound is None:
-                continue
-            result = self.new_node()
-            self.ops.append((OP_IMPORT, result, number))
-            self.write(bound, result, self.define(IMPORT, number, place, bound))
-
-    do_importfrom = do_import
-
-    def do_functiondef(self, node: int) -> None:
-        """Compile FunctionDef and AsyncFunctionDef."""
-        tree = self.tree
-        decorators = tree.many(node, "decorator_list")
-        values = [self.value(decorator) for decorator in decorators]
-        name = tree.name[node] or ""
-        index = self._function(node, name)
-        function = self.program.functions[index]
-        for decorator in decorators:
-            function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
-        result = self.new_node()
-        self.ops.append((OP_MAKE, result, OBJ_FUNCTION, index))
-        result = self._apply_decorators(FUNCTION, index, decorators, values, result)
-        definition = self.define(FUNCTION, index, function.place, name)
-        is_overload = self.program.path.endswith(".pyi") and any(
-            tree.name[decorator] == "overload" for decorator in decorators
         )
-        self.write(name, result, definition, self.overloads if is_overload else frozenset())
-        if is_overload:
-            self.overloads.add(definition)
-
-    do_asyncfunctiondef = do_functiondef
-
-    def _apply_decorators(
-        self, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], decorated: Node
-    ) -> Node:
-        """Apply decorators, the last one first; return the node of the result."""
-        for decorator, value in reversed(list(zip(decorators, values, strict=True))):
-            self.program.decorators.append((self.place(decorator), kind, index, value))
-            if value == NOTHING:
-                continue
-            result = self.new_node()
-            if self.tree.name[decorator] not in DECLARING_DECORATORS:
-                self.call_count += 1
-            site = self.site(decorator, "decorator", self.place(decorator))
-            self.ops.append((OP_CALL, value, result, site, [(POSITIONAL, None, decorated)]))
-            decorated = result
-        return decorated
-
-    def of_lambda(self, node: int) -> Node:
-        """Compile Lambda and return the node of the function."""
-        index = self._function(node, self.lambdas[node])
-        result = self.new_node()
-        self.ops.append((OP_MAKE, result, OBJ_FUNCTION, index))
-        return result
-
-    def _function(self, node: int, name: str) -> int:
-        """Compile a function with its parameters, defer its body, and return its number."""
-        tree, outer = self.tree, self.frame
-        kind, scope = tree.kind[node], self.scopes[node]
-        is_generator = self._has_yield(node)
-        args = tree.one(node, "args")
-        defaults = self._defaults(args)
-        ops, nodes = len(self.ops), self.program.nodes
-        function = Function(
-            name=name,
-            qualname=outer.qualify(name),
-            place=self.place(node),
-            owner=outer.owner if outer.scope.kind == "class" else -1,
-            outer=outer.function,
-            parameters=[],
-            result=self.new_node(),
-            yields=self.new_node() if is_generator else NOTHING,
-            is_async=kind == "AsyncFunctionDef",
-            is_generator=is_generator,
-            scope_id=scope.key,
-            returned=[],
-        )
-        if function.owner >= 0 and name == "__new__":
-            function.binds = "class_argument"
-        elif function.owner >= 0 and name in IMPLICIT_CLASS_METHODS:
-            function.binds = "class"
-        self.program.functions.append(function)
-        index = len(self.program.functions) - 1
-        frame = Frame(scope, index, qualname=function.qualname)
-        self.function_numbers[scope] = index
-        self._parameters(args, defaults, function, index, frame)
-        hint = self.hint(tree.one(node, "returns")) if kind in FUNCTIONS else None
-        if hint is not None:
-            function.hinted_result = self.new_node()
-            self.ops.append((OP_ANNOTATE, hint, function.hinted_result))
-        function.header = (ops, len(self.ops), nodes, self.program.nodes)
-        self.pending_bodies.append(lambda: self._compile_body(node, function, frame))
-        return index
-
-    def _defaults(self, args: int | None) -> tuple[list[Node], list[Node]]:
-        """Compile the defaults of positional and keyword-only parameters, in the enclosing frame."""
-        if args is None:
-            return [], []
-        tree = self.tree
-        keyword_only = tree.gapped(args, "kw_defaults", len(tree.many(args, "kwonlyargs")))
-        positional = [self.value(default) for default in tree.many(args, "defaults")]
-        return positional, [self.value(default) for default in keyword_only]
-
-    def _has_yield(self, node: int) -> bool:
-        tree, descendant = self.tree, node + 1
-        while descendant < tree.end[node]:
-            if tree.kind[descendant] in DEFINITIONS:
-                descendant = tree.end[descendant]
-                continue
-            if tree.kind[descendant] in ("Yield", "YieldFrom"):
-                return True
-            descendant += 1
-        return False
-
-    def _parameters(
-        self,
-        args: int | None,
-        defaults: tuple[list[Node], list[Node]],
-        function: Function,
-        index: int,
-        frame: Frame,
-    ) -> None:
-        if args is None:
-            return
-        tree = self.tree
-        positional_only, plain, keyword_only = (
-            tree.many(args, slot) for slot in ("posonlyargs", "args", "kwonlyargs")
-        )
-        positional_defaults, keyword_defaults = defaults
-        positional = [*positional_only, *plain]
-        required = len(positional) - len(positional_defaults)
-        padded = [NOTHING] * required + positional_defaults
-        hows = ["positional_only"] * len(positional_only) + ["positional"] * len(plain)
-        rows = list(zip(positional, hows, padded, strict=True))
-        vararg, kwarg = tree.one(args, "vararg"), tree.one(args, "kwarg")
-        rows += [(vararg, "vararg", NOTHING)] if vararg is not None else []
-        rows += [
-            (each, "keyword_only", value) for each, value in zip(keyword_only, keyword_defaults, strict=True)
-        ]
-        rows += [(kwarg, "kwarg", NOTHING)] if kwarg is not None else []
-        default_nodes = tree.gapped(args, "kw_defaults", len(keyword_only))
-        required_nodes = {
-            *positional[:required],
-            *(each for each, default in zip(keyword_only, default_nodes, strict=True) if default is None),
-        }
-        for number, (node, how, default) in enumerate(rows):
-            name = tree.name[node] or ""
-            hint = self.hint(tree.one(node, "annotation"))
-            if how in ("vararg", "kwarg"):
-                result = self.container("tuple" if how == "vararg" else "dict")
-                if hint is not None:
-                    hinted = self.new_node()
-                    self.ops.append((OP_ANNOTATE, hint, hinted))
-                    self.ops.append((OP_STORE_ITEM, result, None, hinted, NOTHING))
-            else:
-                result = self.new_node()
-                if hint is not None:
-                    self.ops.append((OP_ANNOTATE, hint, result))
-            place = self.place(node)
-            if place[0] is not None:
-                # Only the identifier, as written in the source: the compiler normalizes names.
-                span = (place[0], place[0] + len(name.encode("utf-8", "surrogatepass")))
-                place = (*self.identifiers.get((place[0], place[0]), span), place[2])
-            parameter = Parameter(name, how, result, default, place, node in required_nodes)
-            function.parameters.append(parameter)
-            definition = self.define(PARAMETER, index, place, str(number))
-            frame.env[frame.scope.resolve(name).name] = (Version(result, [definition], -1),)
-
-    def _compile_body(self, node: int, function: Function, frame: Frame) -> None:
-        self.frame = frame
-        tree = self.tree
-        self.forget_phis()
-        ops, nodes = len(self.ops), self.program.nodes
-        if tree.kind[node] == "Lambda":
-            value = self.value(tree.one(node, "body"))
-            numbers = [at for at, each in enumerate(function.parameters) if each.node == value]
-            if numbers and value != NOTHING and not function.is_generator:
-                function.returned = numbers
-            else:
-                self.copy(value, function.result)
-        else:
-            self.block(tree.many(node, "body"))
-        self.leave(frame)
-        function.body = (ops, len(self.ops), nodes, self.program.nodes)
-
-    def do_classdef(self, node: int) -> None:
-        """Compile ClassDef, its body in place."""
-        tree, outer = self.tree, self.frame
-        decorators = tree.many(node, "decorator_list")
-        values = [self.value(decorator) for decorator in decorators]
-        bases = []
-        for ordinal, base in enumerate(tree.many(node, "bases")):
-            bases.append((self.value(base), self.place(base), ordinal))
-        keywords = [
-            (tree.name[each] or "", self.value(tree.one(each, "value")))
-            for each in tree.many(node, "keywords")
-        ]
-        name, scope = tree.name[node] or "", self.scopes[node]
-        cls = Class(
-            name,
-            outer.qualify(name),
-            self.place(node),
-            outer.function,
-            bases,
-            keywords,
-            {},
-            scope.key,
-            [],
-        )
-        self.program.classes.append(cls)
-        index = len(self.program.classes) - 1
-        self.frame = Frame(scope, outer.function, qualname=cls.qualname, owner=index, inline=outer)
-        self.block(tree.many(node, "body"))
-        self.leave(self.frame)
-        for attr, versions in self.frame.env.items():
-            numbers = [number for version in versions for number in version.definitions]
-            cls.attrs[attr] = (self.phi([version.node for version in versions]), list(dict.fromkeys(numbers)))
-        self.frame = outer
-        result = self.new_node()
-        self.call_count += 1
-        self.ops.append((OP_MAKE, result, OBJ_CLASS, index))
-        self.ops.append((OP_CREATE_CLASS, index, self.site(node, "class")))
-        result = self._apply_decorators(CLASS, index, decorators, values, result)
-        self.write(name, result, self.define(CLASS, index, cls.place, name))
-
-    def do_typealias(self, node: int) -> None:
-        """Compile TypeAlias: the name is bound, its value is not followed."""
-        name = self.tree.one(node, "name")
-        if name is not None:
-            self.assign(name, NOTHING)
+        if bound is not None:
+            result = b.new_node()
+            b.ops.append((ir.OP_IMPORT, result, number))
+            write(b, bound, result, b.define(ir.IMPORT, number, place, bound))
 
 
-def lambda_names(tree: Tree) -> dict[int, str]:
+def bound_name(b: Builder, alias: int) -> str | None:
+    """Return the name that an alias binds; None for a star import."""
+    _, _, name, asname, _ = b.imported[alias]
+    return None if name == "*" else str(asname or str(name).partition(".")[0])
+
+
+def compile_function(b: Builder, node: int) -> None:
+    """Compile FunctionDef and AsyncFunctionDef."""
+    tree = b.tree
+    decorators = tree.many(node, "decorator_list")
+    values = [b.value(decorator) for decorator in decorators]
+    name = tree.name[node] or ""
+    index = _add_function(b, node, name)
+    function = b.program.functions[index]
+    for decorator in decorators:
+        function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
+    result = _apply_decorators(b, ir.FUNCTION, index, decorators, values, b.make(ir.OBJ_FUNCTION, index))
+    definition = b.define(ir.FUNCTION, index, function.place, name)
+    is_overload = b.program.path.endswith(".pyi") and any(
+        tree.name[decorator] == "overload" for decorator in decorators
+    )
+    write(b, name, result, definition, b.overloads if is_overload else frozenset())
+    if is_overload:
+        b.overloads.add(definition)
+
+
+def _apply_decorators(
+    b: Builder, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], decorated: Node
+) -> Node:
+    """Apply decorators, the last one first; return the node of the result."""
+    for decorator, value in reversed(list(zip(decorators, values, strict=True))):
+        place = b.place(decorator)
+        b.program.decorators.append((place, kind, index, value))
+        if value != NOTHING:
+            b.call_count += b.tree.name[decorator] not in DECLARING_DECORATORS
+            site = b.site(decorator, "decorator", place)
+            decorated = b.call(value, [(ir.POSITIONAL, None, decorated)], site)
+    return decorated
+
+
+def compile_lambda(b: Builder, node: int) -> Node:
+    """Compile Lambda and return the node of the function."""
+    return b.make(ir.OBJ_FUNCTION, _add_function(b, node, b.lambdas[node]))
+
+
+def _add_function(b: Builder, node: int, name: str) -> int:
+    """Compile a function with its parameters, defer its body, and return its number."""
+    tree, outer = b.tree, b.frame
+    scope, is_method = b.scopes[node], outer.scope.kind == "class"
+    is_generator = _has_yield(tree, node)
+    parameters = _list_parameters(tree, node)
+    defaults = [b.value(default) for _, _, default in parameters]
+    ops, nodes = len(b.ops), b.program.nodes
+    function = Function(
+        name=name,
+        qualname=outer.qualify(name),
+        place=b.place(node),
+        owner=outer.owner if is_method else -1,
+        outer=outer.function,
+        parameters=[],
+        result=b.new_node(),
+        yields=b.new_node() if is_generator else NOTHING,
+        is_async=tree.kind[node] == "AsyncFunctionDef",
+        is_generator=is_generator,
+        scope_id=scope.key,
+        returned=[],
+        binds=BINDS_BY_NAME.get(name, "instance") if is_method else "instance",
+    )
+    b.program.functions.append(function)
+    index = len(b.program.functions) - 1
+    frame = Frame(scope, index, qualname=function.qualname)
+    b.function_numbers[scope] = index
+    for (each, how, syntax), default in zip(parameters, defaults, strict=True):
+        is_required = syntax is None and how not in ("vararg", "kwarg")
+        _add_parameter(b, each, how, default, function, frame, is_required=is_required)
+    function.hinted_result = b.annotate(read_hint(b, tree.one(node, "returns")))
+    function.header = (ops, len(b.ops), nodes, b.program.nodes)
+    b.pending_bodies.append(partial(_compile_body, b, node, function, frame))
+    return index
+
+
+def _has_yield(tree: Tree, node: int) -> bool:
+    descendant = node + 1
+    while descendant < tree.end[node]:
+        if tree.kind[descendant] in DEFINITIONS:
+            descendant = tree.end[descendant]
+            continue
+        if tree.kind[descendant] in ("Yield", "YieldFrom"):
+            return True
+        descendant += 1
+    return False
+
+
+def _list_parameters(tree: Tree, function: int) -> list[tuple[int, str, int | None]]:
+    """Return node, kind and default of each parameter, in the order of the signature."""
+    args = tree.one(function, "args")
+    if args is None:
+        return []
+    positional_only, defaults = tree.many(args, "posonlyargs"), tree.many(args, "defaults")
+    positional, keyword_only = [*positional_only, *tree.many(args, "args")], tree.many(args, "kwonlyargs")
+    padded = [*[None] * (len(positional) - len(defaults)), *defaults]
+    rows: list[tuple[int, str, int | None]] = [
+        (node, "positional_only" if at < len(positional_only) else "positional", default)
+        for at, (node, default) in enumerate(zip(positional, padded, strict=True))
+    ]
+    vararg, kwarg = tree.one(args, "vararg"), tree.one(args, "kwarg")
+    rows += [] if vararg is None else [(vararg, "vararg", None)]
+    keyword_defaults = tree.gapped(args, "kw_defaults", len(keyword_only))
+    rows += zip(keyword_only, repeat("keyword_only"), keyword_defaults, strict=False)
+    return rows if kwarg is None else [*rows, (kwarg, "kwarg", None)]
+
+
+def _add_parameter(
+    b: Builder, node: int, how: str, default: Node, function: Function, frame: Frame, *, is_required: bool
+) -> None:
+    name = b.tree.name[node] or ""
+    hint = read_hint(b, b.tree.one(node, "annotation"))
+    if how in ("vararg", "kwarg"):
+        result = b.container("tuple" if how == "vararg" else "dict")
+        b.put(result, None, b.annotate(hint))
+    else:
+        result = b.new_node() if hint is None else b.annotate(hint)
+    start, _, line = place = b.place(node)
+    if start is not None:
+        # Only the identifier, as written in the source: the compiler normalizes names.
+        span = (start, start + len(name.encode("utf-8", "surrogatepass")))
+        place = (*b.identifiers.get((start, start), span), line)
+    number = str(len(function.parameters))
+    function.parameters.append(Parameter(name, how, result, default, place, is_required))
+    definition = b.define(ir.PARAMETER, frame.function, place, number)
+    frame.env[frame.scope.resolve(name).name] = (Version(result, [definition], -1),)
+
+
+def _compile_body(b: Builder, node: int, function: Function, frame: Frame) -> None:
+    b.frame = frame
+    b.phis.clear()
+    ops, nodes = len(b.ops), b.program.nodes
+    if _may_request_fixtures(b, node, function):
+        function.requests = len(b.program.sites)
+        places = [function.place, *(each.place for each in function.parameters if each.is_required)]
+        listed = zip(_list_parameters(b.tree, node), function.parameters, strict=True)
+        required = (each for (each, _, _), parameter in listed if parameter.is_required)
+        for each, place in zip((node, *required), places, strict=True):
+            b.program.sites.append(Site(each, "fixture", place, frame.function))
+    if b.tree.kind[node] == "Lambda":
+        return_value(b, function, b.value(b.tree.one(node, "body")))
+    else:
+        b.block(b.tree.many(node, "body"))
+    leave(b, frame)
+    function.body = (ops, len(b.ops), nodes, b.program.nodes)
+
+
+def _may_request_fixtures(b: Builder, node: int, function: Function) -> bool:
+    """Whether pytest may pass fixtures to a function: it is a test or a fixture by its name or decorators."""
+    if function.outer < 0 and function.name.startswith(TEST):
+        return True
+    calls = ((each, b.tree.one(each, "func")) for each in b.tree.many(node, "decorator_list"))
+    return any(FIXTURE in (b.tree.name[each if func is None else func] or "") for each, func in calls)
+
+
+def return_value(b: Builder, function: Function, value: Node) -> None:
+    """Return a value from a function; an unchanged parameter is noted instead."""
+    numbers = [at for at, each in enumerate(function.parameters) if each.node == value != NOTHING]
+    if numbers and not function.is_generator and not function.is_async:
+        function.returned = sorted({*function.returned, *numbers})
+    else:
+        b.copy(value, function.result)
+
+
+def compile_class(b: Builder, node: int) -> None:
+    """Compile ClassDef, its body in place."""
+    tree, outer = b.tree, b.frame
+    decorators = tree.many(node, "decorator_list")
+    values = [b.value(decorator) for decorator in decorators]
+    bases = [(b.value(base), b.place(base), at) for at, base in enumerate(tree.many(node, "bases"))]
+    keywords = [
+        (tree.name[each] or "", b.value(tree.one(each, "value"))) for each in tree.many(node, "keywords")
+    ]
+    name, scope = tree.name[node] or "", b.scopes[node]
+    options = {key: text for each in (node, *decorators) for key, text in b.options(each).items()}
+    qualname, place = outer.qualify(name), b.place(node)
+    cls = Class(name, qualname, place, outer.function, bases, keywords, {}, scope.key, [], options)
+    b.program.classes.append(cls)
+    index = len(b.program.classes) - 1
+    b.frame = Frame(scope, outer.function, qualname=cls.qualname, owner=index, inline=outer)
+    b.block(tree.many(node, "body"))
+    leave(b, b.frame)
+    for attr, versions in b.frame.env.items():
+        numbers = dict.fromkeys(number for version in versions for number in version.definitions)
+        cls.attrs[attr] = (b.phi([version.node for version in versions]), list(numbers))
+    b.frame = outer
+    result = b.make(ir.OBJ_CLASS, index)
+    b.call_count += 1
+    b.ops.append((ir.OP_CREATE_CLASS, index, b.site(node, "class")))
+    result = _apply_decorators(b, ir.CLASS, index, decorators, values, result)
+    write(b, name, result, b.define(ir.CLASS, index, cls.place, name))
+
+
+def compile_type_alias(b: Builder, node: int) -> None:
+    """Compile TypeAlias: the name is bound, its value is not followed."""
+    assign(b, b.tree.one(node, "name"), NOTHING)
+
+
+def name_lambdas(tree: Tree) -> dict[int, str]:
     """Return names of lambdas, numbered in their scope in source order: `<lambda1>`, `<lambda2>`."""
     by_scope: dict[int, list[tuple[int, int]]] = {}
     for node, kind in enumerate(tree.kind):

@@ -6,13 +6,13 @@
 Lists are columns, as in Arrow. The program of a file that CPython cannot parse has only its calls, which stay
 unresolved, and the reason. Tools that index whole repositories may finish later than the extractors: what
 they claim about a file is added to its program before the repository is solved.
-Tests: `tests/unit/relate/test_statements.py`, `tests/unit/test_file_view.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from msgspec import structs
 
@@ -32,11 +32,10 @@ from codeanatomy.file_view import (
     TableReads,
     iter_rows,
 )
-from codeanatomy.relate.compile.bindings import add_binding_relations
-from codeanatomy.relate.compile.scope_relations import add_scope_relations, class_names
+from codeanatomy.relate.compile.bindings import add_binding_relations, add_scope_relations, class_names
 from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.compile.statements import compile_module
-from codeanatomy.relate.program import CALL_TARGETS, Program
+from codeanatomy.relate.program import CALL_TARGETS, Place, Program
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.syntax_tree import FIELDS, Tree
 
@@ -46,7 +45,7 @@ LIBCST_LISTS: TableReads = {
     "params": ("owner_bstart", "owner_bend", "name", "bstart", "bend", "line"),
     "imports": ("kind", "name", "asname", "is_star", "stmt_bstart", "alias_bstart", "alias_bend", "line"),
     "callsites": ("call_bstart", "call_bend", "line"),
-    "call_args": ("bstart", "bend"),
+    "call_args": ("keyword", "bstart", "bend"),
     "decorators": ("bstart", "bend"),
 }
 OCCURRENCES = ("bstart", "bend", "symbol", "symbol_roles")
@@ -66,6 +65,10 @@ WITNESS_READS: Reads = {
     TYPE_CHECKER: {"call_targets": CALL_TARGETS},
 }
 NO_TREE = "no_syntax_tree"
+# `'shop.web.items'`, `'shop.web:items'`, and in packaging `'web = shop.web:items'`, as Python literals.
+DOTTED_TEXT = re.compile(r"(['\"])(?:[\w.-]+ *= *)?[^\W\d]\w*(?:[.:][^\W\d]\w*)+\1")
+# `'console_scripts'`, the name of a group of entry points.
+GROUP = re.compile(r"(['\"])[\w.-]{1,100}\1")
 # LibCST's lists by name, without those that it could not produce.
 Lists: TypeAlias = Mapping[str, Columns]
 
@@ -95,7 +98,9 @@ def compile_file(file: FileView, failure: str | None = None) -> Program:
     add_scope_relations(rows, tree, scopes, ids)
     program.scope_rows = pack_rows(rows.batch())
     program.scope_names = class_names(scopes)
-    program.names = definition_identifiers(libcst)
+    names = iter_rows(libcst.get("defs"), "name_bstart", "name_bend", "def_bstart", "def_bend")
+    program.names = [(start, *rest) for start, *rest in names if start is not None]
+    program.dotted_texts = dotted_texts(tree)
     program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
     return program
 
@@ -116,13 +121,15 @@ def with_witnesses(program: Program, documents: Sequence[Row], checker_row: Row 
         return program
     present = [document for document in documents if not document.get("is_missing")]
     document = min(present, key=lambda each: each.get("index_id") or "", default={})
-    return structs.replace(
-        program, scip=scip_occurrences(document), checker_calls=checker_calls(checker_row or {})
-    )
+    calls = list(iter_rows((checker_row or {}).get("call_targets"), *CALL_TARGETS))
+    return structs.replace(program, scip=scip_occurrences(document), checker_calls=calls)
 
 
 def identifier_places(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return spans of identifiers: of attributes by the whole span, of parameters by (start, start)."""
+    """Return spans of identifiers: of attributes by the whole span, of parameters by (start, start).
+
+    Of keywords that are not ASCII only the length is known, by (start, start) of the value: (0, length).
+    """
     refs = libcst.get("refs")
     if not refs:
         return {}
@@ -134,13 +141,36 @@ def identifier_places(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
         if kind == "attribute"
     }
     places = iter_rows(libcst.get("params"), "bstart", "bend")
-    return attributes | {(start, start): (start, end) for start, end in places}
+    keywords = {
+        (start, start): (0, len(keyword.encode()))
+        for keyword, start in iter_rows(libcst.get("call_args"), "keyword", "bstart")
+        if keyword is not None and not keyword.isascii()
+    }
+    return attributes | keywords | {(start, start): (start, end) for start, end in places}
 
 
-def definition_identifiers(libcst: Lists) -> list[tuple[int, int, int, int]]:
-    """Return the spans of the identifiers of functions and classes, each with the span of the whole."""
-    rows = iter_rows(libcst.get("defs"), "name_bstart", "name_bend", "def_bstart", "def_bend")
-    return [(start, end, outer, last) for start, end, outer, last in rows if start is not None]
+def dotted_texts(tree: Tree) -> list[tuple[Place, int, str, str]]:
+    """Return the strings that may be qualified names of definitions, with the keys that they are below."""
+    texts = [
+        ((start, tree.bend[node], tree.line[node]), node, text[1:-1])
+        for node, (text, start) in enumerate(zip(tree.value, tree.bstart, strict=True))
+        if text is not None and start is not None and text[0] in "'\"" and DOTTED_TEXT.fullmatch(text)
+    ]
+    keys = _dict_keys(tree) if any("=" in text for _, _, text in texts) else {}
+    # Of a string in a list, the key of the list.
+    return [(*each, keys.get(each[1]) or keys.get(tree.parent[each[1]], "")) for each in texts]
+
+
+def _dict_keys(tree: Tree) -> dict[int | None, str]:
+    """Return the keys of the values in dict displays, where they are names."""
+    keys: dict[int | None, str] = {}
+    for node, kind in enumerate(tree.kind):
+        values = tree.many(node, "values") if kind == "Dict" else ()
+        for key, value in zip(tree.gapped(node, "keys", len(values)), values, strict=True):
+            text = None if key is None else tree.value[key]
+            if text is not None and GROUP.fullmatch(text):
+                keys[value] = text[1:-1]
+    return keys
 
 
 def scip_occurrences(document: Row) -> list[tuple[int, int, str, int]]:
@@ -150,8 +180,3 @@ def scip_occurrences(document: Row) -> list[tuple[int, int, str, int]]:
         for start, end, symbol, roles in iter_rows(document.get("occurrences"), *OCCURRENCES)
         if start is not None and not symbol.startswith("local ")
     ]
-
-
-def checker_calls(checker_row: Row) -> list[tuple[Any, ...]]:
-    """Return the call targets that a type checker reports."""
-    return list(iter_rows(checker_row.get("call_targets"), *CALL_TARGETS))

@@ -10,8 +10,6 @@ inside out. The binding scope of a name is:
 - for a global the module, if anything in the file binds it there, also after `global` in a function;
 - in a class that binds it the class, though at run time it may be the global until the class binds it;
 - for `__class__` in a method the class, which has a cell for it and no symbol.
-
-Tests: `tests/unit/relate/test_scopes.py`.
 """
 
 from __future__ import annotations
@@ -19,6 +17,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress, count
 from typing import Any, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from codeanatomy.syntax_tree import CLASS_CELLS
 
 # Instructions by which compiled code accesses a name: LOAD_FAST, LOAD_DEREF, LOAD_GLOBAL, LOAD_NAME.
 Access: TypeAlias = Literal["fast", "deref", "global", "name"]
@@ -38,8 +40,6 @@ Label: TypeAlias = tuple[str, str, int | None]
 
 # Kinds of scopes that see the names of the class directly enclosing them.
 SEES_CLASS = frozenset({"type_parameters", "type_variable", "type_alias", "annotation"})
-# Cells that a class has for its methods, without a symbol.
-CLASS_CELLS = frozenset({"__class__", "__classdict__", "__conditional_annotations__"})
 
 
 # Fields of a symbol that are read.
@@ -66,47 +66,29 @@ class NameBinding(NamedTuple):
     name: str
 
 
-class Scope:
+class Scope(Struct, eq=False):
     """A scope of one file."""
 
-    __slots__ = (
-        "_resolved",
-        "_symbol_index",
-        "_symbols",
-        "ast_id",
-        "bound",
-        "cells",
-        "key",
-        "kind",
-        "label",
-        "parent",
-        "private",
-        "state",
-    )
-
-    def __init__(
-        self, kind: Kind, ast_id: int, label: Label, parent: Scope | None, private: str | None
-    ) -> None:
-        self.kind = kind
-        # The syntax node that opens it; for type parameters the definition that has them.
-        self.ast_id = ast_id
-        self.label = label
-        self.parent = parent
-        # Name of the innermost enclosing class, with which private names are mangled.
-        self.private = private
-        # Key of its block in the symbol table; after `scope_tree.name_scopes` the id of its node.
-        self.key = ""
-        # `matched` has a block of the symbol table, `synthetic` binds what the tree binds in it, of
-        # `unmatched` nothing is known.
-        self.state: Literal["matched", "synthetic", "unmatched"] = "unmatched"
-        # Names it binds, mangled; for the module also those only assigned after `global` in a function.
-        self.bound: set[str] = set()
-        # Those of them that inner functions use; for a class those that its methods use.
-        self.cells: set[str] = set()
-        self._symbols: Mapping[str, Sequence[Any]] = {}
-        # Position of each symbol in the columns of `_symbols`.
-        self._symbol_index: dict[str, int] = {}
-        self._resolved: dict[str, NameBinding] = {}
+    kind: Kind
+    # The syntax node that opens it; for type parameters the definition that has them.
+    ast_id: int
+    label: Label
+    parent: Scope | None
+    # Name of the innermost enclosing class, with which private names are mangled.
+    private: str | None
+    # Key of its block in the symbol table; after `scope_tree.name_scopes` the id of its node.
+    key: str = ""
+    # `matched` has a block of the symbol table, `synthetic` binds what the tree binds in it, of
+    # `unmatched` nothing is known.
+    state: Literal["matched", "synthetic", "unmatched"] = "unmatched"
+    # Names it binds, mangled; for the module also those only assigned after `global` in a function.
+    bound: set[str] = set()
+    # Those of them that inner functions use; for a class those that its methods use.
+    cells: set[str] = set()
+    _symbols: Mapping[str, Sequence[Any]] = {}
+    # Position of each symbol in the columns of `_symbols`.
+    _symbol_index: dict[str, int] = {}
+    _resolved: dict[str, NameBinding] = {}
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.key or self.label}>"
@@ -141,36 +123,29 @@ class Scope:
     def symbol_names(self) -> set[str]:
         """Return the names that are local, free or declared by symbols; not those that are only read."""
         flags = ("is_local", "is_free", "is_declared_global", "is_nonlocal")
-        return {name for flag in flags for name in self._names_with(flag)}
+        return {name for flag in flags for name in self.names_with(flag)}
 
     def names_without_symbol(self) -> set[str]:
         """Return the names that this scope binds without a symbol for it."""
         return (self.bound | self.cells) - self.symbol_names()
 
-    def imported(self) -> set[str]:
-        """Return the names that an import binds here."""
-        return set(self._names_with("is_imported"))
-
     def assigned_globals(self) -> set[str]:
         """Return the names that are declared `global` and bound here."""
-        declared = set(self._names_with("is_declared_global"))
+        declared = set(self.names_with("is_declared_global"))
         return declared and declared.intersection(
-            [*self._names_with("is_assigned"), *self._names_with("is_imported")]
+            [*self.names_with("is_assigned"), *self.names_with("is_imported")]
         )
-
-    def free(self) -> Iterable[str]:
-        """Return the names bound by an enclosing function or class, used here or in an inner scope."""
-        return self._names_with("is_free")
 
     def find_cells(self) -> None:
         """Add the free names of this scope to the cells of their scopes; outer scopes must come first."""
-        for name in self.free():
+        for name in self.names_with("is_free"):
             function = self._enclosing_function(name)
             if function is not None:
                 function.cells.add(name)
             self._resolved[name] = NameBinding("deref", self._enclosing_class(name) or function, name)
 
-    def _names_with(self, flag: str) -> Iterable[str]:
+    def names_with(self, flag: str) -> Iterable[str]:
+        """Return the names of symbols with a flag, such as `is_free`: bound by an enclosing scope."""
         return compress(self._symbols["name"], self._symbols[flag]) if self._symbols else ()
 
     def match(self, key: str, symbols: Mapping[str, Sequence[Any]]) -> None:
@@ -178,7 +153,7 @@ class Scope:
         self.key, self.state = key, "matched"
         self._symbols = symbols
         self._symbol_index = dict(zip(symbols["name"], count()))
-        self.bound = set(self._names_with("is_local"))
+        self.bound = set(self.names_with("is_local"))
 
     def _resolve(self, written: str) -> NameBinding:
         name = self.mangled(written)

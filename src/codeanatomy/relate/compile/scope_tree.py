@@ -14,34 +14,39 @@ under `~node`. The bound of a type variable is under the variable, its default u
 evaluates annotations lazily (3.14), those of a function are under its `arguments` and those of variables
 under the first AnnAssign.
 
-The symbol tables identify a scope by type, name and line only. So the scopes directly inside a scope are
-matched with the blocks inside its block by these three; those that share them (`lambda: 0, lambda: 1`) by the
-order in which the compiler visits them: defaults before annotations, the iterable of a comprehension before
-the comprehension, a dict's value before its key. If the counts differ nothing is matched: `Scopes.unmatched`
-has the nodes, and names inside them are not resolved.
+The scopes directly inside a scope are matched with the blocks inside its block. A block is identified by
+type, name and line. Scopes that are unique by these are matched directly; the others in the order in which
+the compiler visits them:
+
+    f(lambda a: 0, lambda b=(lambda c: 0): 0)       tree: a, b, c; blocks: lambda@1#0, #1, #2; order: a, c, b
+
+It visits defaults before annotations and both before the function, the iterable of a comprehension before the
+comprehension, and a dict's value before its key. Only expressions can share type, name and line, so the order
+of statements and decorators, which differs between versions, does not matter. A scope whose line is not
+known (in an f-string before 3.12; type variables, whose line differs by version) is matched with the blocks
+that the others leave, if as many have its name. If the counts differ, the scopes stay unmatched
+(`Scopes.unmatched`), and names inside them are not resolved.
 
 Two sorts of scopes rightly have no block, and bind what the tree binds in them: comprehensions that the
 compiler inlines into the enclosing code (3.12), and annotations that are never evaluated (`from __future__
 import annotations`).
-
-Tests: `tests/unit/relate/test_scopes.py`; against compiled instructions: `tests/oracles/scope_oracle.py`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import scope_id
 from codeanatomy.relate.compile.scope import Kind, Label, Scope
-from codeanatomy.relate.compile.scope_blocks import match_blocks
 from codeanatomy.syntax_tree import (
     COMPREHENSIONS,
     FUNCTIONS,
     TYPE_VARIABLES,
     Tree,
+    VisitOrder,
     has_string_annotations,
 )
 
@@ -59,6 +64,16 @@ BINDING_NODES = frozenset(
         "MatchMapping",
     }
 )
+# Types of the newer scopes by their names in different Python versions.
+TYPES = {
+    "type parameter": "type_parameters",
+    "type parameters": "type_parameters",
+    "TypeVar bound": "type_variable",
+    "type variable": "type_variable",
+    "type alias": "type_alias",
+}
+# The scopes directly inside a scope, in the order of the tree.
+Inner: TypeAlias = Mapping[Scope, Sequence[Scope]]
 
 
 class Scopes(dict[int, Scope]):
@@ -76,7 +91,7 @@ def build_scopes(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scop
     if not len(tree) or not blocks or not blocks["scope_key"]:
         return Scopes()
     builder = _TreeScopes(tree, has_lazy_annotations="annotation" in blocks["type"])
-    inlined = match_blocks(tree, builder.scopes[0], builder.inner, blocks)
+    inlined = _match_blocks(tree, builder.scopes[0], builder.inner, blocks)
     synthetic = [*_unevaluated_annotations(builder), *(inner for _, inner in inlined)]
     scopes = builder.scopes
     if synthetic:
@@ -85,21 +100,17 @@ def build_scopes(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scop
             scope.bound = bound[scope]
         for host, inner in inlined:
             # The compiler lists the variables of an inlined comprehension among those of the enclosing code.
-            host.bound -= inner.bound - bound[host] - host.imported()
-    _complete(scopes)
-    return scopes
-
-
-def _complete(scopes: Scopes) -> None:
-    """Set what depends on all scopes having their blocks: globals and cells, and which have none."""
-    top, unmatched = scopes[0], []
+            host.bound -= inner.bound - bound[host] - set(host.names_with("is_imported"))
+            # They have no assignment of a global variable by `:=` in it.
+            scopes[0].bound |= bound[host].intersection(host.names_with("is_declared_global"))
+    top = scopes[0]
     for scope in scopes.values():
-        if scope.state == "unmatched":
-            unmatched.append(scope.ast_id)
         top.bound |= scope.assigned_globals()
-    scopes.unmatched = tuple(sorted(unmatched))
+    scopes.unmatched = tuple(sorted(each.ast_id for each in scopes.values() if each.state == "unmatched"))
+    # Once all scopes have their blocks and globals.
     for scope in scopes.values():
         scope.find_cells()
+    return scopes
 
 
 def name_scopes(scopes: Scopes, ids: FileIds, block_keys: Mapping[str, str]) -> None:
@@ -145,20 +156,20 @@ class _TreeScopes:
     def _visit_nodes(self) -> None:
         """Visit all nodes in preorder; most are evaluated in the scope of their parent."""
         tree, of_node = self.tree, self.scopes.of_node
-        kinds, parents = tree.kind, tree.parent
+        kinds, parents, slots = tree.kind, tree.parent, tree.slot
         of_node.append(self._open("module", 0, ("module", "top", 0), None, None))
-        self.scopes[0] = of_node[0]
         add = of_node.append
         for node in range(1, len(tree)):
             parent = parents[node] or 0
-            kind = kinds[parent]
-            scope = CHILD_SCOPES[kind](self, parent, node) if kind in CHILD_SCOPES else of_node[parent]
+            find = CHILD_SCOPES.get(kinds[parent], {}).get(slots[node] or "")
+            scope = of_node[parent] if find is None else find(self, parent, node)
             add(scope)
             if kinds[node] in OPENERS:
                 OPENERS[kinds[node]](self, node, scope)
 
-    def _open(self, kind: Kind, node: int, label: Label, parent: Scope | None, private: str | None) -> Scope:
-        scope = Scope(kind, node, label, parent, private)
+    def _open(self, kind: Kind, key: int, label: Label, parent: Scope | None, private: str | None) -> Scope:
+        """Open the scope with a key: the node that opens it, or its complement."""
+        scope = self.scopes[key] = Scope(kind, max(key, ~key), label, parent, private)
         if kind == "annotation":
             self.annotations.append(scope)
         if parent is not None:
@@ -171,75 +182,61 @@ class _TreeScopes:
         if not self.tree.many(node, "type_params"):
             return outer
         label = ("type_parameters", self._name(node), self.tree.line[node])
-        scope = self.scopes[~node] = self._open("type_parameters", node, label, outer, private)
-        return scope
+        return self._open("type_parameters", ~node, label, outer, private)
 
     def _name(self, node: int) -> str:
-        name = self.tree.name[node]
-        if name is None:
-            # A type alias has its name in a child node.
-            child = self.tree.one(node, "name")
-            name = None if child is None else self.tree.name[child]
-        return name or ""
+        # A type alias has its name in a child node.
+        child = self.tree.one(node, "name")
+        return self.tree.name[node] or (child is not None and self.tree.name[child]) or ""
 
     def function(self, node: int, outer: Scope) -> None:
         parent = self._type_parameters(node, outer, outer.private)
-        line = self.tree.line[node]
-        arguments = self.tree.one(node, "args")
+        line, arguments = self.tree.line[node], self.tree.one(node, "args")
         if self._has_lazy_annotations and not self._has_string_annotations and arguments is not None:
-            label = ("annotation", "__annotate__", line)
-            annotations = self._open("annotation", arguments, label, parent, outer.private)
-            self.scopes[arguments] = annotations
-        label = ("function", self._name(node), line)
-        self.scopes[node] = self._open("function", node, label, parent, outer.private)
+            self._open("annotation", arguments, ("annotation", "__annotate__", line), parent, outer.private)
+        self._open("function", node, ("function", self._name(node), line), parent, outer.private)
 
     def lambda_(self, node: int, outer: Scope) -> None:
-        label = ("function", "lambda", self.tree.line[node])
-        self.scopes[node] = self._open("lambda", node, label, outer, outer.private)
+        self._open("lambda", node, ("function", "lambda", self.tree.line[node]), outer, outer.private)
 
     def class_(self, node: int, outer: Scope) -> None:
         name = self._name(node)
         parent = self._type_parameters(node, outer, name)
-        self.scopes[node] = self._open("class", node, ("class", name, self.tree.line[node]), parent, name)
+        self._open("class", node, ("class", name, self.tree.line[node]), parent, name)
 
     def comprehension(self, node: int, outer: Scope) -> None:
         label = ("comprehension", COMPREHENSIONS[self.tree.kind[node]], self.tree.line[node])
-        self.scopes[node] = self._open("comprehension", node, label, outer, outer.private)
+        self._open("comprehension", node, label, outer, outer.private)
 
     def type_alias(self, node: int, outer: Scope) -> None:
         parent = self._type_parameters(node, outer, outer.private)
-        label = ("type_alias", self._name(node), None)
-        self.scopes[node] = self._open("type_alias", node, label, parent, outer.private)
+        self._open("type_alias", node, ("type_alias", self._name(node), None), parent, outer.private)
 
     def type_variable(self, node: int, outer: Scope) -> None:
         for slot, key in (("bound", node), ("default_value", ~node)):
             if self.tree.one(node, slot) is not None:
                 label = ("type_variable", self._name(node), None)
-                self.scopes[key] = self._open("type_variable", node, label, outer, outer.private)
+                self._open("type_variable", key, label, outer, outer.private)
 
-    # Scopes in which the children of a node are evaluated.
+    # Scopes in which a child of a node is evaluated.
 
-    def in_function(self, parent: int, node: int) -> Scope:
-        slot, scopes = self.tree.slot[node], self.scopes
-        if slot == "body":
-            return scopes[parent]
-        if slot == "type_params":
-            return scopes[~parent]
-        return self._annotation(parent) if slot == "returns" else scopes.of_node[parent]
+    def own(self, parent: int, _node: int) -> Scope:
+        return self.scopes[parent]
 
-    def in_lambda(self, parent: int, node: int) -> Scope:
-        return self.scopes[parent] if self.tree.slot[node] == "body" else self.scopes.of_node[parent]
+    def own_parameters(self, parent: int, _node: int) -> Scope:
+        return self.scopes[~parent]
 
-    def in_arguments(self, parent: int, node: int) -> Scope:
-        if self.tree.slot[node] in {"defaults", "kw_defaults"}:
-            return self.scopes.of_node[parent]
+    def in_base(self, parent: int, _node: int) -> Scope:
+        return self.scopes.get(~parent, self.scopes.of_node[parent])
+
+    def in_signature(self, parent: int, _node: int) -> Scope:
         return self.scopes[self.tree.parent[parent] or 0]
 
-    def in_arg(self, parent: int, _node: int) -> Scope:
+    def in_parameter(self, parent: int, _node: int) -> Scope:
         arguments = self.tree.parent[parent] or 0
-        return self._annotation(self.tree.parent[arguments] or 0)
+        return self.in_result(self.tree.parent[arguments] or 0, _node)
 
-    def _annotation(self, function: int) -> Scope:
+    def in_result(self, function: int, _node: int) -> Scope:
         outer = self.scopes.get(~function, self.scopes.of_node[function])
         if self._has_string_annotations:
             return self._unevaluated(outer)
@@ -255,36 +252,13 @@ class _TreeScopes:
             self.annotations.append(scope)
         return scope
 
-    def in_class(self, parent: int, node: int) -> Scope:
-        slot = self.tree.slot[node]
-        if slot == "body":
-            return self.scopes[parent]
+    def in_iterable(self, parent: int, _node: int) -> Scope:
+        owner = self.tree.parent[parent] or 0
+        is_first = self.tree.many(owner, "generators")[0] == parent
+        return self.scopes.of_node[owner if is_first else parent]
+
+    def in_annotation(self, parent: int, node: int) -> Scope:
         outer = self.scopes.of_node[parent]
-        return outer if slot == "decorator_list" else self.scopes.get(~parent, outer)
-
-    def in_comprehension(self, parent: int, _node: int) -> Scope:
-        return self.scopes[parent]
-
-    def in_generator(self, parent: int, node: int) -> Scope:
-        if self.tree.slot[node] == "iter":
-            owner = self.tree.parent[parent] or 0
-            if self.tree.many(owner, "generators")[0] == parent:
-                return self.scopes.of_node[owner]
-        return self.scopes.of_node[parent]
-
-    def in_type_alias(self, parent: int, node: int) -> Scope:
-        slot = self.tree.slot[node]
-        if slot == "type_params":
-            return self.scopes[~parent]
-        return self.scopes[parent] if slot == "value" else self.scopes.of_node[parent]
-
-    def in_type_variable(self, parent: int, node: int) -> Scope:
-        return self.scopes[parent if self.tree.slot[node] == "bound" else ~parent]
-
-    def in_annotated(self, parent: int, node: int) -> Scope:
-        outer = self.scopes.of_node[parent]
-        if self.tree.slot[node] != "annotation":
-            return outer
         if self._has_string_annotations:
             return self._unevaluated(outer)
         if not self._has_lazy_annotations:
@@ -292,8 +266,9 @@ class _TreeScopes:
         scope = self._annotation_scopes.get(outer)
         if scope is None:
             label = ("annotation", "__annotate__", self.tree.line[node])
-            scope = self._open("annotation", parent, label, outer, outer.private)
-            self._annotation_scopes[outer] = self.scopes[parent] = scope
+            scope = self._annotation_scopes[outer] = self._open(
+                "annotation", parent, label, outer, outer.private
+            )
         return scope
 
 
@@ -306,18 +281,26 @@ OPENERS = {
     "TypeAlias": _TreeScopes.type_alias,
     **dict.fromkeys(TYPE_VARIABLES, _TreeScopes.type_variable),
 }
-# By kind of a parent: returns the scope of a child.
-CHILD_SCOPES = {
-    **dict.fromkeys(FUNCTIONS, _TreeScopes.in_function),
-    "Lambda": _TreeScopes.in_lambda,
-    "arguments": _TreeScopes.in_arguments,
-    "arg": _TreeScopes.in_arg,
-    "ClassDef": _TreeScopes.in_class,
-    **dict.fromkeys(COMPREHENSIONS, _TreeScopes.in_comprehension),
-    "comprehension": _TreeScopes.in_generator,
-    "TypeAlias": _TreeScopes.in_type_alias,
-    **dict.fromkeys(TYPE_VARIABLES, _TreeScopes.in_type_variable),
-    "AnnAssign": _TreeScopes.in_annotated,
+# By kind of a parent and slot: returns the scope of the child; the others are evaluated in the parent's.
+_IN_FUNCTION = {
+    "body": _TreeScopes.own,
+    "type_params": _TreeScopes.own_parameters,
+    "returns": _TreeScopes.in_result,
+}
+_IN_CLASS = dict.fromkeys(("bases", "keywords", "type_params"), _TreeScopes.in_base)
+_IN_TYPE_VARIABLE = {"bound": _TreeScopes.own, "default_value": _TreeScopes.own_parameters}
+_PARAMETERS = ("posonlyargs", "args", "vararg", "kwonlyargs", "kwarg")
+CHILD_SCOPES: Mapping[str, Mapping[str, Callable[[_TreeScopes, int, int], Scope]]] = {
+    **dict.fromkeys(FUNCTIONS, _IN_FUNCTION),
+    "Lambda": {"body": _TreeScopes.own},
+    "arguments": dict.fromkeys(_PARAMETERS, _TreeScopes.in_signature),
+    "arg": {"annotation": _TreeScopes.in_parameter},
+    "ClassDef": {"body": _TreeScopes.own, **_IN_CLASS},
+    **dict.fromkeys(COMPREHENSIONS, dict.fromkeys(("elt", "key", "value", "generators"), _TreeScopes.own)),
+    "comprehension": {"iter": _TreeScopes.in_iterable},
+    "TypeAlias": {"type_params": _TreeScopes.own_parameters, "value": _TreeScopes.own},
+    **dict.fromkeys(TYPE_VARIABLES, _IN_TYPE_VARIABLE),
+    "AnnAssign": {"annotation": _TreeScopes.in_annotation},
 }
 
 
@@ -352,3 +335,89 @@ def _bound_names(tree: Tree, of_node: Sequence[Scope]) -> defaultdict[Scope, set
                 scope = scope.parent
         bound[scope].add(scope.mangled(name))
     return bound
+
+
+def _label(blocks: Mapping[str, Sequence[Any]], at: int) -> Label:
+    kind, name = blocks["type"][at], blocks["name"][at]
+    if kind == "function" and ".0" in blocks["symbols"][at]["name"]:
+        kind = "comprehension"
+    return TYPES.get(kind, kind), name, blocks["lineno"][at]
+
+
+def _match_blocks(
+    tree: Tree, top: Scope, inner: Inner, blocks: Mapping[str, Sequence[Any]]
+) -> list[tuple[Scope, Scope]]:
+    """Match scopes with blocks; return the inlined comprehensions, as (enclosing scope, comprehension)."""
+    keys, symbols = blocks["scope_key"], blocks["symbols"]
+    children: defaultdict[str | None, list[int]] = defaultdict(list)
+    for at, parent_key in enumerate(blocks["parent_key"]):
+        children[parent_key].append(at)
+    order = VisitOrder(tree)
+    inlined: list[tuple[Scope, Scope]] = []
+    pending = [(top, 0)]
+    while pending:
+        scope, at = pending.pop()
+        scope.match(keys[at], symbols[at])
+        labelled = [(_label(blocks, child), child) for child in children[keys[at]]]
+        scopes = inner[scope]
+        # The compiler inlines all comprehensions or none; never generator expressions.
+        if not any(label[0] == "comprehension" and label[1] != "genexpr" for label, _ in labelled):
+            scopes = _without_inlined(inner, scope, inlined)
+        if scopes:
+            pending += _pairs(scopes, labelled, order)
+    return inlined
+
+
+def _without_inlined(inner: Inner, host: Scope, inlined: list[tuple[Scope, Scope]]) -> list[Scope]:
+    """Return the scopes inside a scope and inside the comprehensions inlined into it, in order."""
+    scopes: list[Scope] = []
+    pending = [*reversed(inner[host])]
+    while pending:
+        scope = pending.pop()
+        if scope.kind == "comprehension" and scope.label[1] != "genexpr":
+            scope.state = "synthetic"
+            inlined.append((host, scope))
+            pending += reversed(inner[scope])
+        else:
+            scopes.append(scope)
+    return scopes
+
+
+def _pairs(
+    scopes: Sequence[Scope], blocks: Sequence[tuple[Label, int]], order: VisitOrder
+) -> Iterator[tuple[Scope, int]]:
+    """Yield matching scopes and blocks: by label first, the rest by type and name if a line is not known."""
+    scopes_by_label: defaultdict[Label, list[Scope]] = defaultdict(list)
+    blocks_by_label: defaultdict[Label, list[int]] = defaultdict(list)
+    for scope in scopes:
+        scopes_by_label[scope.label].append(scope)
+    for label, at in blocks:
+        blocks_by_label[label].append(at)
+    rest: defaultdict[tuple[str, str], list[Scope]] = defaultdict(list)
+    for label, same in scopes_by_label.items():
+        if label[2] is not None and len(same) == len(blocks_by_label[label]):
+            yield from _pair_in_order(same, blocks_by_label.pop(label), order)
+        else:
+            rest[label[:2]] += same
+    if not rest:
+        return
+    lines = {at: label[2] for label, places in blocks_by_label.items() for at in places}
+    blocks_by_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for label, at in blocks:
+        if at in lines:
+            blocks_by_name[label[:2]].append(at)
+    for name, same in rest.items():
+        pairs = list(_pair_in_order(same, blocks_by_name[name], order))
+        if all(scope.label[2] in {None, lines[at]} for scope, at in pairs):
+            yield from pairs
+
+
+def _pair_in_order(
+    scopes: list[Scope], blocks: Sequence[int], order: VisitOrder
+) -> Iterator[tuple[Scope, int]]:
+    """Yield scopes and blocks of one label in the compiler's order; none if the counts differ."""
+    if len(scopes) != len(blocks):
+        return
+    if len(scopes) > 1:
+        scopes = sorted(scopes, key=lambda scope: order[scope.ast_id])
+    yield from zip(scopes, blocks, strict=True)

@@ -10,180 +10,145 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codeanatomy.relate.compile.expressions import ExpressionCompiler
-from codeanatomy.relate.program import (
-    NOTHING,
-    OP_DELETE_ATTRIBUTE,
-    OP_ISINSTANCE,
-    OP_ITERATE,
-    OP_LOAD_ATTRIBUTE,
-    OP_LOAD_ITEM,
-    OP_STORE_ATTRIBUTE,
-    OP_STORE_ITEM,
-    OP_STORE_KEY,
-    OP_UNPACK,
-    VARIABLE,
-    Node,
-)
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.compile.builder import Builder
+from codeanatomy.relate.compile.names import unbind, write_variable
+from codeanatomy.relate.program import NOTHING, Node
 
 
-class TargetCompiler(ExpressionCompiler):
-    """Compiles assignment targets, deletions and patterns."""
+def assign(b: Builder, target: int | None, value: Node) -> None:
+    """Assign a value to the target of an assignment."""
+    if target is None:
+        return
+    tree, kind = b.tree, b.tree.kind[target]
+    if kind == "Name":
+        write_variable(b, target, value)
+    elif kind == "Attribute":
+        receiver = b.value(tree.one(target, "value"))
+        if receiver != NOTHING:
+            attr, site = b.attribute_name(target), b.attribute_site(target)
+            b.ops.append((ir.OP_STORE_ATTRIBUTE, receiver, attr, value, site))
+            b.call_count += 1
+    elif kind == "Subscript":
+        receiver = b.value(tree.one(target, "value"))
+        index = tree.one(target, "slice")
+        key_value = b.value(index)
+        if receiver != NOTHING:
+            b.ops.append((ir.OP_STORE_ITEM, receiver, b.key(index), value, b.site(target, "subscript")))
+            b.put_key(receiver, key_value)
+            b.call_count += 1
+    elif kind in ("Tuple", "List"):
+        _unpack(b, tree.many(target, "elts"), value, target)
+    elif kind == "Starred":
+        assign(b, tree.one(target, "value"), value)
+    else:
+        b.value(target)
 
-    def assign(self, target: int | None, value: Node) -> None:
-        """Assign a value to the target of an assignment."""
-        if target is None:
-            return
-        tree, kind = self.tree, self.tree.kind[target]
-        if kind == "Name":
-            self.write_at(target, value)
-        elif kind == "Attribute":
-            receiver = self.value(tree.one(target, "value"))
-            if receiver != NOTHING:
-                attr = self.mangled(tree.name[target] or "")
-                self.ops.append((OP_STORE_ATTRIBUTE, receiver, attr, value, self.attribute_site(target)))
-                self.call_count += 1
-        elif kind == "Subscript":
-            receiver = self.value(tree.one(target, "value"))
-            index = tree.one(target, "slice")
-            key_value = self.value(index)
-            if receiver != NOTHING:
-                site = self.site(target, "subscript")
-                self.ops.append((OP_STORE_ITEM, receiver, self.key(index), value, site))
-                if key_value != NOTHING:
-                    self.ops.append((OP_STORE_KEY, receiver, key_value))
-                self.call_count += 1
-        elif kind in ("Tuple", "List"):
-            self._unpack(tree.many(target, "elts"), value, target)
-        elif kind == "Starred":
-            self.assign(tree.one(target, "value"), value)
+
+def _unpack(b: Builder, targets: Sequence[int], value: Node, node: int) -> None:
+    if value != NOTHING and value not in b.const_nodes:
+        b.call_count += 1
+        b.ops.append((ir.OP_ITERATE, value, NOTHING, b.site(node, "iteration")))
+    starred = len(targets)
+    for at, target in enumerate(targets):
+        after = len(targets) - at
+        if b.tree.kind[target] == "Starred":
+            starred = at
+            rest = b.unpack(value, f"{at}:{after - 1}")
+            inner = NOTHING if rest == NOTHING else b.container("list")
+            b.put(inner, None, rest)
         else:
-            self.value(target)
+            inner = b.unpack(value, f"-{after}" if at > starred else str(at))
+        assign(b, target, inner)
 
-    def write_at(self, target: int, value: Node) -> None:
-        """Assign a value to a name, with a definition at its place."""
-        name = self.tree.name[target] or ""
-        self.write(name, value, self.define(VARIABLE, -1, self.place(target), name))
 
-    def _unpack(self, targets: Sequence[int], value: Node, node: int) -> None:
-        if value != NOTHING and value not in self.const_nodes:
-            self.call_count += 1
-            self.ops.append((OP_ITERATE, value, NOTHING, self.site(node, "iteration")))
-        starred = [at for at, target in enumerate(targets) if self.tree.kind[target] == "Starred"]
-        for at, target in enumerate(targets):
-            inner = NOTHING
-            if value != NOTHING:
-                inner = self.new_node()
-                after = len(targets) - at
-                position = (
-                    f"{at}:{after - 1}"
-                    if at in starred
-                    else f"-{after}"
-                    if starred and at > starred[0]
-                    else str(at)
-                )
-                self.ops.append((OP_UNPACK, value, position, inner))
-                if at in starred:
-                    each, inner = inner, self.container("list")
-                    self.ops.append((OP_STORE_ITEM, inner, None, each, NOTHING))
-            self.assign(target, inner)
+def delete(b: Builder, target: int) -> None:
+    """Compile a target of `del`."""
+    tree, kind = b.tree, b.tree.kind[target]
+    if kind == "Name":
+        unbind(b, tree.name[target] or "")
+    elif kind == "Subscript":
+        receiver = b.value(tree.one(target, "value"))
+        b.value(tree.one(target, "slice"))
+        b.special(target, receiver, ["__delitem__"], [], "subscript")
+    elif kind == "Attribute":
+        receiver = b.value(tree.one(target, "value"))
+        if receiver != NOTHING:
+            attr, site = b.attribute_name(target), b.attribute_site(target)
+            b.ops.append((ir.OP_DELETE_ATTRIBUTE, receiver, attr, site))
+    else:
+        for item in tree.many(target, "elts"):
+            delete(b, item)
 
-    def _delete(self, target: int) -> None:
-        tree, kind = self.tree, self.tree.kind[target]
-        if kind == "Name":
-            self.unbind(tree.name[target] or "")
-        elif kind == "Subscript":
-            receiver = self.value(tree.one(target, "value"))
-            self.value(tree.one(target, "slice"))
-            self.special(target, receiver, ["__delitem__"], [], "subscript")
-        elif kind == "Attribute":
-            receiver = self.value(tree.one(target, "value"))
-            if receiver != NOTHING:
-                attr = self.mangled(tree.name[target] or "")
-                self.ops.append((OP_DELETE_ATTRIBUTE, receiver, attr, self.attribute_site(target)))
-        else:
-            for item in tree.many(target, "elts"):
-                self._delete(item)
 
-    def pattern(self, node: int, subject: Node) -> None:
-        """Bind the names of a pattern to parts of the subject."""
-        kind = self.tree.kind[node]
-        if kind == "MatchAs":
-            self._capture(node, subject)
-        elif kind == "MatchStar":
-            self._capture_rest(node, subject)
-        elif kind == "MatchSequence":
-            for position, inner in enumerate(self.tree.many(node, "patterns")):
-                self.pattern(inner, self._item(subject, position, self.tree.kind[inner]))
-        elif kind == "MatchMapping":
-            self._mapping_pattern(node, subject)
-        elif kind == "MatchClass":
-            self._class_pattern(node, self._narrowed(node, subject))
-        elif kind == "MatchOr":
-            for inner in self.tree.many(node, "patterns"):
-                self.pattern(inner, subject)
-        else:
-            self.value(self.tree.one(node, "value"))
+def match_pattern(b: Builder, node: int, subject: Node) -> None:
+    """Bind the names of a pattern to parts of the subject."""
+    PATTERNS.get(b.tree.kind[node], _match_value)(b, node, subject)
 
-    def _capture(self, node: int, subject: Node) -> None:
-        inner = self.tree.one(node, "pattern")
-        if inner is not None:
-            subject = self._narrowed(inner, subject)
-            self.pattern(inner, subject)
-        self._bind_name(node, subject)
 
-    def _bind_name(self, node: int, value: Node) -> None:
-        name = self.tree.name[node]
-        if name is not None:
-            self.write(name, value, self.define(VARIABLE, -1, self.place(node), name))
+def _match_value(b: Builder, node: int, _subject: Node) -> None:
+    b.value(b.tree.one(node, "value"))
 
-    def _capture_rest(self, node: int, subject: Node) -> None:
-        result = self.container("list")
+
+def _capture(b: Builder, node: int, subject: Node) -> None:
+    inner = b.tree.one(node, "pattern")
+    if inner is not None:
+        subject = _narrow_to_class(b, inner, subject)
+        match_pattern(b, inner, subject)
+    write_variable(b, node, subject)
+
+
+def _capture_rest(b: Builder, node: int, subject: Node) -> None:
+    result = b.container("list")
+    b.put(result, None, b.unpack(subject, None))
+    write_variable(b, node, result)
+
+
+def _match_sequence(b: Builder, node: int, subject: Node) -> None:
+    for position, inner in enumerate(b.tree.many(node, "patterns")):
+        is_rest = b.tree.kind[inner] == "MatchStar"
+        match_pattern(b, inner, subject if is_rest else b.unpack(subject, str(position)))
+
+
+def _match_mapping(b: Builder, node: int, subject: Node) -> None:
+    tree, value = b.tree, NOTHING
+    for key, inner in zip(tree.many(node, "keys"), tree.many(node, "patterns"), strict=False):
         if subject != NOTHING:
-            each = self.new_node()
-            self.ops.append((OP_UNPACK, subject, None, each))
-            self.ops.append((OP_STORE_ITEM, result, None, each, NOTHING))
-        self._bind_name(node, result)
+            value = b.load_item(subject, key, b.site(key, "subscript"), NOTHING)
+        match_pattern(b, inner, value)
+    write_variable(b, node, subject)
 
-    def _mapping_pattern(self, node: int, subject: Node) -> None:
-        tree = self.tree
-        for key, inner in zip(tree.many(node, "keys"), tree.many(node, "patterns"), strict=False):
-            value = NOTHING
-            if subject != NOTHING:
-                value = self.new_node()
-                site = self.site(key, "subscript")
-                self.ops.append((OP_LOAD_ITEM, subject, self.key(key), value, site, NOTHING))
-            self.pattern(inner, value)
-        self._bind_name(node, subject)
 
-    def _class_pattern(self, node: int, subject: Node) -> None:
-        tree = self.tree
-        for inner in tree.many(node, "patterns"):
-            self.pattern(inner, NOTHING)
-        attrs = (tree.name[node] or "").split(", ")
-        for attr, inner in zip(attrs, tree.many(node, "kwd_patterns"), strict=False):
-            value = NOTHING
-            if subject != NOTHING:
-                value = self.new_node()
-                self.ops.append((OP_LOAD_ATTRIBUTE, subject, attr, value, self.site(inner, "attribute")))
-            self.pattern(inner, value)
+def _match_class(b: Builder, node: int, subject: Node) -> None:
+    tree, subject, value = b.tree, _narrow_to_class(b, node, subject), NOTHING
+    for inner in tree.many(node, "patterns"):
+        match_pattern(b, inner, NOTHING)
+    attrs = (tree.name[node] or "").split(", ")
+    for attr, inner in zip(attrs, tree.many(node, "kwd_patterns"), strict=False):
+        if subject != NOTHING:
+            value = b.load_attribute(subject, attr, b.site(inner, "attribute"))
+        match_pattern(b, inner, value)
 
-    def _item(self, subject: Node, position: int, kind: str) -> Node:
-        if subject == NOTHING or kind == "MatchStar":
-            return subject
-        result = self.new_node()
-        self.ops.append((OP_UNPACK, subject, str(position), result))
-        return result
 
-    def _narrowed(self, pattern: int, subject: Node) -> Node:
-        """Return the subject narrowed to the class that a pattern names, if it names one."""
-        cls = self.tree.one(pattern, "cls")
-        if cls is None or self.tree.kind[pattern] != "MatchClass":
-            return subject
-        classes = self.value(cls)
-        if classes == NOTHING:
-            return subject
-        result = self.new_node()
-        source = self.new_node() if subject == NOTHING else subject
-        self.ops.append((OP_ISINSTANCE, source, classes, result))
-        return result
+def _match_any(b: Builder, node: int, subject: Node) -> None:
+    for inner in b.tree.many(node, "patterns"):
+        match_pattern(b, inner, subject)
+
+
+PATTERNS = {
+    "MatchAs": _capture,
+    "MatchStar": _capture_rest,
+    "MatchSequence": _match_sequence,
+    "MatchMapping": _match_mapping,
+    "MatchClass": _match_class,
+    "MatchOr": _match_any,
+}
+
+
+def _narrow_to_class(b: Builder, pattern: int, subject: Node) -> Node:
+    """Return the subject narrowed to the class that a pattern names, if it names one."""
+    is_class = b.tree.kind[pattern] == "MatchClass"
+    classes = b.value(b.tree.one(pattern, "cls")) if is_class else NOTHING
+    if classes == NOTHING:
+        return subject
+    return b.narrow(b.new_node() if subject == NOTHING else subject, classes)

@@ -9,45 +9,39 @@
 A frame is the statements of one scope. Function bodies are compiled after the code that encloses them, and
 see through a cell every version that was current while other code could run. Comprehensions and class bodies
 run in place, so they see the current versions of the enclosing frame.
-
-Tests: `tests/unit/relate/test_statements.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.program import NOTHING, Node
 
 
-class Version:
+class Version(Struct, eq=False):
     """A value that a name has from one assignment to the next."""
 
-    __slots__ = ("calls_before", "definitions", "node")
-
-    def __init__(self, node: Node, definitions: list[int], calls_before: int) -> None:
-        self.node = node
-        # Numbers of the definitions it comes from; at the head of a loop some are added at its end.
-        self.definitions = definitions
-        # Number of calls before the assignment.
-        self.calls_before = calls_before
+    node: Node
+    # Numbers of the definitions it comes from; at the head of a loop some are added at its end.
+    definitions: list[int]
+    # Number of calls before the assignment.
+    calls_before: int
 
 
 Versions: TypeAlias = tuple[Version, ...]
 Env: TypeAlias = dict[str, Versions]
 
 
-class Cell:
+class Cell(Struct, eq=False):
     """The versions of a name that code which runs at another time may see."""
 
-    __slots__ = ("definitions", "node", "nodes")
-
-    def __init__(self) -> None:
-        self.node = NOTHING
-        self.nodes: dict[Node, None] = {}
-        self.definitions: dict[int, None] = {}
+    node: Node = NOTHING
+    nodes: dict[Node, None] = {}
+    definitions: dict[int, None] = {}
 
     def add(self, node: Node, definitions: Iterable[int]) -> None:
         """Add a version."""
@@ -55,36 +49,30 @@ class Cell:
         self.definitions.update(dict.fromkeys(definitions))
 
 
-class Loop:
+class Loop(NamedTuple):
     """The variables at each `break` and `continue` of a loop."""
 
-    __slots__ = ("breaks", "continues")
-
-    def __init__(self) -> None:
-        self.breaks: list[Env] = []
-        self.continues: list[Env] = []
+    breaks: list[Env]
+    continues: list[Env]
 
 
-class Frame:
+class Frame(Struct, eq=False):
     """The state while the statements of one scope are compiled."""
 
-    def __init__(
-        self, scope: Scope, function: int, *, qualname: str, owner: int = -1, inline: Frame | None = None
-    ) -> None:
-        self.scope = scope
-        # The function that the code belongs to; -1 for the module.
-        self.function = function
-        # The class whose body this is; -1 for none.
-        self.owner = owner
-        self.qualname = qualname
-        # The enclosing frame, if this one runs in place within it.
-        self.inline = inline
-        self.env: Env = {}
-        # False after `return` and the like.
-        self.live = True
-        self.loops: list[Loop] = []
-        # Versions assigned in the enclosing `try` blocks, by name: what handlers may see.
-        self.caught: list[dict[str, list[Version]]] = []
+    scope: Scope
+    # The function that the code belongs to; -1 for the module.
+    function: int
+    qualname: str
+    # The class whose body this is; -1 for none.
+    owner: int = -1
+    # The enclosing frame, if this one runs in place within it.
+    inline: Frame | None = None
+    env: Env = {}
+    # False after `return` and the like.
+    live: bool = True
+    loops: list[Loop] = []
+    # Versions assigned in the enclosing `try` blocks, by name: what handlers may see.
+    caught: list[dict[str, list[Version]]] = []
 
     def qualify(self, name: str) -> str:
         """Return the qualified name, within the module, of a definition in this frame."""

@@ -1,297 +1,399 @@
 """Emit rows of calls: callees, passed arguments, and edges of the call graph.
 
     f(x)     CALLS from the call to f, PASSES_TO from x to f's parameter, CALL_GRAPH from the caller to f
+    w(x)     of a wrapper of f the same to w, and to f, with the method `forwarded`
+    f(a=x)   the same, and REFERS_TO from the argument to f's parameter, at the span of `a`
 
 The confidence depends on how the callee was resolved: by names alone, by values, or by an annotation. Other
 witnesses confirm a callee, or add one that only they know.
 
 Applying `property`, `staticmethod` or `classmethod` is a declaration, not a call. In the call graph a call of
-a class counts as calls of the constructors that it runs. Tests: `tests/unit/relate/test_emit.py`,
-`tests/unit/relate/test_callgraph_cases.py`.
+a class counts as calls of the constructors that it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from codeanatomy.node_ids import group_id
-from codeanatomy.relate.emit.names import NameRows
-from codeanatomy.relate.emit.references import BY_RULE, BY_VALUE, Candidate, joined_evidence
-from codeanatomy.relate.program import (
-    NOTHING,
-    OBJ_CLASS,
-    OBJ_EXTERNAL,
-    OBJ_FUNCTION,
-    OBJ_MODULE,
-    OBJ_NAMESPACE,
-    Arg,
-    Op,
-    Site,
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.emit.absent_attributes import absence_reason
+from codeanatomy.relate.emit.references import (
+    AMBIGUOUS,
+    BY_RULE,
+    BY_VALUE,
+    FORWARDED,
+    TOO_MANY,
+    CallEdge,
+    Candidate,
+    FileRows,
+    Reference,
+    Source,
+    add_candidates,
+    add_row,
+    is_declaration,
+    rate_targets,
 )
-from codeanatomy.relate.values.analysis import Values
-from codeanatomy.relate.values.classes import DEFAULT_FACTORY
-from codeanatomy.relate.values.models.builtins import DECLARATIONS
+from codeanatomy.relate.program import NOTHING, Arg, Op, Site
+from codeanatomy.relate.values import results
+from codeanatomy.relate.values.arguments import VARIADIC, PassedArgument, match_parameters
+from codeanatomy.relate.values.forwarding import forwarded_calls
+from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.name_resolution import Target
-from codeanatomy.relate.values.solver import WEAK, Object
+from codeanatomy.relate.values.records import DEFAULT_FACTORY, find_record
+from codeanatomy.relate.values.rules.functions import match_arguments
+from codeanatomy.relate.values.solver import Object, is_hint, strong
+from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import Verdict
 
 # Kinds of receivers whose members are resolved by import rules.
-IMPORTED_KINDS = frozenset({OBJ_MODULE, OBJ_NAMESPACE, OBJ_EXTERNAL})
+IMPORTED_KINDS = frozenset({ir.OBJ_MODULE, ir.OBJ_NAMESPACE, ir.OBJ_EXTERNAL})
 CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
+CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
+# Kinds of callables that external calls create: `functools.wraps(f)`, `x.setter`, `f.register`.
+EXTERNAL_CALLABLES = frozenset(
+    {
+        ir.OBJ_WRAPS,
+        ir.OBJ_PROPERTY_DECORATOR,
+        ir.OBJ_SINGLEDISPATCH_REGISTER,
+        ir.OBJ_CONTEXT_MANAGER,
+        ir.OBJ_NAMED_TUPLE,
+    }
+)
+# Roles of functions that run at a call without being its callee.
+INDIRECT_ROLES = frozenset({"callback", DEFAULT_FACTORY})
 # Roles in which one special method stands in for another, such as `__len__` for `__bool__`: one of them runs.
 INTERCHANGEABLE_ROLES = frozenset({"operator", "truth", "format"})
 # Methods that run for every attribute access, before the attribute's own accessor.
 ATTRIBUTE_HOOKS = frozenset({"__getattribute__", "__setattr__", "__delattr__"})
 
 
-def is_counted(values: Values, callee: Object) -> bool:
+class CallSource(NamedTuple):
+    """A site that runs functions: its number, its node, and the role of implicit calls and decorators."""
+
+    number: int
+    site: Site
+    src: Source
+    role: str | None
+
+    def reference(self, target: Target, role: str | None, origin: str = "values") -> Reference:
+        """Return the reference to a callee."""
+        kind = CALL_KINDS.get(target.kind, "CALLS_NAME")
+        return Reference(kind, self.src, self.site.place, "call", origin, role)
+
+    def group(self, method_name: str = "") -> str:
+        """Return the id of the ambiguity group of the callees."""
+        return group_id(self.src[1], "CALLS", self.role, method_name)
+
+
+def is_counted(values: State, callee: Object) -> bool:
     """Whether a callee is a node of the call graph: a function or an external name; not a class."""
-    kind, first, _, _ = values.objects[callee >> 1]
-    return kind == OBJ_FUNCTION or (kind == OBJ_EXTERNAL and not is_declaration(first, "decorator"))
+    kind, first, _, _ = values.objects[callee]
+    return kind == ir.OBJ_FUNCTION or (kind == ir.OBJ_EXTERNAL and not is_declaration(first, "decorator"))
 
 
-def is_declaration(name: str, role: str) -> bool:
-    """Whether an external name is a declaring decorator (`property`), or synthetic (it ends with `()`)."""
-    return name.endswith("()") or (role == "decorator" and name in DECLARATIONS)
+def add_explicit_call(f: FileRows, op: Op) -> None:
+    """Add the rows of a call or of an applied decorator."""
+    _, node, _, number, args = op
+    site = f.program.sites[number]
+    objects = f.values.calls.callees.get((f.file, number), {})
+    is_decorator = site.role == "decorator"
+    kind = "DECORATOR" if is_decorator else "CALLSITE" if site.place[0] is not None else "AST_NODE"
+    src = _syntax_source(f, site) if kind == "AST_NODE" else f.source(kind, site.place)
+    call = CallSource(number, site, src, site.role if is_decorator else None)
+    callees = results.callees(f.values, (f.file, number))
+    verdicts = _verdicts(f, site, callees)
+    verdict = verdicts[site.role]
+    has_target = any(f.target(obj, site.role) is not None for obj, _ in callees)
+    if not has_target and not verdict.added:
+        # A decorator that is only a declaration gets no row.
+        if not callees or kind == "CALLSITE":
+            reason = "external_result" if callees else _uncalled_reason(f, node)
+            add_candidates(f, Reference("CALLS", src, site.place, "call", role=call.role), [], reason)
+        return
+    primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
+    alternatives = len(primary) + len(set(verdict.added.values()))
+    load = f.attribute_loads.get(node)
+    is_truncated = (
+        (f.file, number) in f.values.calls.truncated_sites
+        or results.is_truncated(f.values, f.file, node)
+        or (load is not None and results.is_truncated(f.values, f.file, load[1]))
+    )
+    cut_reason = TOO_MANY if is_truncated else None
+    # Default factories of fields run whichever class is called: they are no alternatives.
+    for is_factory, count in ((False, alternatives), (True, 1)):
+        called = [each for each in callees if (each[1] == DEFAULT_FACTORY) == is_factory]
+        group = call.group() if count > 1 else None
+        _add_calls(f, call, called, count, verdicts, group, cut_reason, args)
+    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, args)
+    _add_forwarded_calls(f, call)
 
 
-class CallRows(NameRows):
-    """Rows of explicit and implicit calls."""
+def add_implicit_calls(f: FileRows, number: int) -> None:
+    """Add calls of special methods that an operator, a loop, `with` and the like run."""
+    site = f.program.sites[number]
+    callees = results.callees(f.values, (f.file, number))
+    own = [each for each in callees if f.values.kind[each[0]] in (ir.OBJ_FUNCTION, ir.OBJ_CLASS)]
+    targets = [target for obj, _ in own if (target := f.target(obj)) is not None]
+    verdict = f.claims.verdict(site.place, targets, f.claims.implicit(site.place, site.role))
+    add_calls_by_method(f, number, site.role, own, verdict)
 
-    # Attribute loads by the node they load into, and the called node by site.
-    attribute_loads: Mapping[int, Op] = {}
-    callees: Mapping[int, int] = {}
 
-    def _ast_node(self, site: Site) -> str:
-        return self.ids.ast(site.ast_id)
+def add_calls_by_method(
+    f: FileRows, number: int, role: str, callees: Sequence[tuple[Object, str]], verdict: Verdict
+) -> None:
+    """Add the rows of a syntax node that runs methods, such as `__enter__` and `__exit__` of `with`."""
+    if not callees and not verdict.added:
+        return
+    site = f.program.sites[number]
+    call = CallSource(number, site, _syntax_source(f, site), role)
+    by_method: dict[str, list[tuple[Object, str]]] = {}
+    for obj, how in callees:
+        by_method.setdefault(_method_name(f, obj, role), []).append((obj, how))
+    verdicts = {how: verdict for _, how in callees}
+    for name, pairs in by_method.items():
+        _add_calls(f, call, pairs, len(pairs), verdicts, call.group(name) if len(pairs) > 1 else None)
+    _add_claimed_calls(f, call, verdict, None)
 
-    def _add_calls(
-        self,
-        number: int,
-        callees: Sequence[tuple[Object, str]],
-        src_kind: str,
-        src: str,
-        alternatives: int,
-        role: str | None = None,
-        verdicts: Mapping[str, Verdict] = {},
-        reason: str | None = None,
-        method_name: str = "",
-    ) -> None:
-        """Add the rows of a site; callees are (object, how it runs), `alternatives` counts exclusive ones."""
-        if not callees:
-            return
-        values, site = self.values, self.program.sites[number]
-        targets = {obj: self._call_target(obj, site.role) for obj, _ in callees}
-        listed = [target for obj, how in callees if (target := targets[obj]) is not None]
-        rated = {
-            each.target: each for each in self._candidates(listed, [obj for obj, _ in callees], site.inner)
-        }
-        group = self._group(src, role, method_name) if alternatives > 1 else None
-        for obj, how in callees:
-            target = targets[obj]
-            if target is None:
-                continue
-            candidate = rated[target]
-            method, confidence = candidate.method, candidate.confidence
-            if alternatives <= 1 and method == "values":
-                confidence = BY_VALUE
-            if how == "callback":
-                method = "callback"
-            is_direct = alternatives <= 1 and method == "values" and how != DEFAULT_FACTORY
-            if is_direct and (by_name := self._method_by_name(number, target)):
+
+def _syntax_source(f: FileRows, site: Site) -> Source:
+    return "AST_NODE", f.ids.ast(site.ast_id)
+
+
+def _method_name(f: FileRows, obj: Object, role: str) -> str:
+    """Return the special method that a role looks up; of the callees that share the name, one runs."""
+    if role in INTERCHANGEABLE_ROLES or f.values.kind[obj] != ir.OBJ_FUNCTION:
+        return ""
+    name = f.values.function(obj)[1].name
+    is_special = (
+        name in ATTRIBUTE_HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
+    )
+    # Fixtures of different names all run.
+    return name if is_special or role == "fixture" else ""
+
+
+def _add_calls(
+    f: FileRows,
+    call: CallSource,
+    callees: Sequence[tuple[Object, str]],
+    alternatives: int,
+    verdicts: Mapping[str, Verdict],
+    group: str | None,
+    reason: str | None = None,
+    written: Sequence[Arg] = (),
+) -> None:
+    """Add the rows of a site; callees are (object, how it runs), `alternatives` counts exclusive ones."""
+    if not callees:
+        return
+    site = call.site
+    targets = {obj: f.target(obj, site.role) for obj, _ in callees}
+    listed = [target for obj, _ in callees if (target := targets[obj]) is not None]
+    rated = {each.target: each for each in rate_targets(f, listed, [obj for obj, _ in callees], site.inner)}
+    for obj, how in callees:
+        target = targets[obj]
+        if target is None:
+            continue
+        _, method, confidence = rated[target]
+        if alternatives <= 1 and method == "values":
+            confidence = BY_VALUE
+            by_name = _method_by_name(f, call, target) if how not in INDIRECT_ROLES else None
+            if by_name:
                 method, confidence = by_name, BY_RULE
-            verdict = verdicts.get(how, self.claims.witnesses.no_claims)
-            confidence = verdict.confidence(target, confidence)
-            self._add_call(
-                number,
-                (src_kind, src),
-                verdict,
-                Candidate(target, method, confidence),
-                origin="values",
-                role=role or (how if how != site.role else None),
-                group=group,
-                key=src,
-                reason=reason,
-            )
-            if is_counted(values, obj):
-                self._count(site, target, confidence)
-            if target.kind == "FUNCTION" and src_kind == "CALLSITE" and how != "callback":
-                args, skip = values.arguments.get(((self.file, number), obj & ~1), ((), 0))
-                self._add_arguments(number, src, obj, args, skip, (method, confidence, group))
+        if how == "callback":
+            method = "callback"
+        verdict = verdicts[how]
+        candidate = Candidate(target, method, verdict.confidence(target, confidence))
+        role = call.role or (how if how != site.role else None)
+        add_row(f, call.reference(target, role), candidate, call.src[1], group, verdict, reason=reason)
+        if is_counted(f.values, obj):
+            _count(f, site, candidate)
+        if target.kind != "QUALIFIED_NAME" and call.src[0] == "CALLSITE" and how != "callback":
+            key = (f.file, call.number), strong(obj)
+            args, skip = f.values.calls.arguments.get(key) or _bind_hinted(f, obj, written)
+            _add_arguments(f, call, obj, args, skip, candidate, group)
 
-    def _add_calls_by_method(
-        self,
-        number: int,
-        callees: Sequence[tuple[Object, str]],
-        role: str,
-        verdicts: Mapping[str, Verdict],
-    ) -> None:
-        """Add the rows of a syntax node that runs methods, such as `__enter__` and `__exit__` of `with`."""
-        by_method: dict[str, list[tuple[Object, str]]] = {}
-        for obj, how in callees:
-            by_method.setdefault(self._method_name(obj, role), []).append((obj, how))
-        src = self._ast_node(self.program.sites[number])
-        for name, pairs in by_method.items():
-            self._add_calls(number, pairs, "AST_NODE", src, len(pairs), role, verdicts, method_name=name)
 
-    def _method_name(self, obj: Object, role: str) -> str:
-        """Return the special method that a role looks up; of the callees that share the name, one runs."""
-        if role in INTERCHANGEABLE_ROLES or self.values.objects[obj >> 1].kind != OBJ_FUNCTION:
-            return ""
-        name = self.values.function(obj)[1].name
-        is_special = (
-            name in ATTRIBUTE_HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
-        )
-        return name if is_special else ""
+def _bind_hinted(f: FileRows, obj: Object, written: Sequence[Arg]) -> tuple[Sequence[Arg], int]:
+    """Return the arguments of a method that only an annotation leads to, and how many parameters are bound.
 
-    @staticmethod
-    def _group(src: str, role: str | None, method_name: str = "") -> str:
-        """Return the id of the ambiguity group of a call's candidates."""
-        return group_id(src, "CALLS", role, method_name)
+    The analysis passes no values through annotations, but the call is written with these arguments.
+    """
+    if not is_hint(obj) or f.values.kind[obj] != ir.OBJ_FUNCTION:
+        return (), 0
+    _, function = f.values.function(obj)
+    return written, int(function.owner >= 0 and function.binds != "nothing")
 
-    def _add_claimed_calls(
-        self,
-        number: int,
-        src_kind: str,
-        src: str,
-        verdict: Verdict,
-        group: str | None,
-        role: str | None,
-        args: Sequence[Arg] = (),
-    ) -> None:
-        """Add the rows of callees that only other witnesses claim."""
-        site = self.program.sites[number]
-        for target, claim in verdict.added.items():
-            confidence = verdict.confidence(target, 0.0)
-            self._add_call(
-                number,
-                (src_kind, src),
-                verdict,
-                Candidate(target, claim.witness, confidence),
-                origin=claim.witness,
-                role=claim.role or role,
-                group=group,
-            )
-            if target.kind != "CLASS":
-                self._count(site, target, confidence, claim.witness)
-            obj = self.claims.function(target)
-            if obj is not None and claim.role is None and src_kind == "CALLSITE":
-                # The receiver of a method is bound: values resolve calls through the class.
-                _, function = self.values.function(obj)
-                skip = int(function.owner >= 0 and function.binds != "nothing")
-                self._add_arguments(
-                    number, src, obj, args, skip, (claim.witness, confidence, group), claim.witness
-                )
 
-    def _add_call(
-        self,
-        number: int,
-        src: tuple[str, str],
-        verdict: Verdict,
-        candidate: Candidate,
-        *,
-        origin: str,
-        role: str | None,
-        group: str | None,
-        key: str | None = None,
-        reason: str | None = None,
-    ) -> None:
-        """Add the row of one callee, from a source given by kind and id; `key` is of our own evidence."""
-        target = candidate.target
-        self.rows.add(
-            CALL_KINDS.get(target.kind, "CALLS_NAME"),
-            *src,
-            target.kind,
-            target.node,
-            place=self.program.sites[number].place,
-            origin=origin,
-            rule="call",
-            method=candidate.method,
-            confidence=candidate.confidence,
-            score=candidate.confidence + verdict.rank(target),
-            dst_qname=target.qname,
-            role=role,
-            group=group,
-            symbol_roles=verdict.roles(target),
-            evidence=joined_evidence(origin, key, verdict.evidence(target)),
-            reason=reason,
-        )
+def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
+    """Add the rows of what the call runs through wrappers, which stay callees."""
+    forwarded = forwarded_calls(f.values, (f.file, call.number))
+    if not forwarded:
+        return
+    confidence = BY_VALUE if sum(not each.is_constructor for each in forwarded) == 1 else AMBIGUOUS
+    group = call.group(FORWARDED) if confidence == AMBIGUOUS else None
+    for each in forwarded:
+        target = f.target(each.callee)
+        if target is None:
+            continue
+        candidate = Candidate(target, FORWARDED, confidence)
+        add_row(f, call.reference(target, FORWARDED), candidate, call.src[1], group)
+        if target.kind == "FUNCTION":
+            _count(f, call.site, candidate)
+        if target.kind != "QUALIFIED_NAME" and call.src[0] == "CALLSITE":
+            _add_arguments(f, call, each.callee, each.args, each.skip, candidate, group)
 
-    def _method_by_name(self, number: int, target: Target) -> str | None:
-        """Return the resolution method if names alone resolve a callee, else None.
 
-        They do for a class, a member of a module, and an external name.
-        """
-        site = self.program.sites[number]
-        load = self.attribute_loads.get(self.callees.get(number, NOTHING))
-        if load is not None:
-            receivers = self.values.program_objects(self.file, load[1])
-            kinds = {"weak" if obj & WEAK else self.values.objects[obj >> 1].kind for obj in receivers}
-            return "import" if kinds and kinds <= IMPORTED_KINDS else None
-        use = self.uses.get((site.inner[0], site.inner[1]))
-        if use is None:
-            is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
-            return "builtin" if is_builtin else None
-        by_name = self.resolver.targets_of_definitions(self.file, use.definitions, use.name)
-        if len(by_name) == 1 and by_name[0].kind in ("CLASS", "QUALIFIED_NAME"):
-            return "import" if self._is_imported(use.definitions) else "scope"
-        return None
+def _add_claimed_calls(
+    f: FileRows, call: CallSource, verdict: Verdict, group: str | None, args: Sequence[Arg] = ()
+) -> None:
+    """Add the rows of callees that only other witnesses claim."""
+    for target, claim in verdict.added.items():
+        candidate = Candidate(target, claim.witness, verdict.confidence(target, 0.0))
+        ref = call.reference(target, claim.role or call.role, claim.witness)
+        add_row(f, ref, candidate, None, group, verdict)
+        if target.kind != "CLASS":
+            _count(f, call.site, candidate, claim.witness)
+        obj = f.claims.witnesses.index.function(target)
+        if obj is not None and claim.role is None and call.src[0] == "CALLSITE":
+            # The receiver of a method is bound: values resolve calls through the class.
+            _, function = f.values.function(obj)
+            skip = int(function.owner >= 0 and function.binds != "nothing")
+            _add_arguments(f, call, obj, args, skip, candidate, group, claim.witness)
 
-    def _call_target(self, obj: Object, role: str = "") -> Target | None:
-        """Return the node of a callee; None for declarations and objects that have no node."""
-        kind, first, second, _ = self.values.objects[obj >> 1]
-        if kind == OBJ_FUNCTION:
-            return self.resolver.function(first, second)
-        if kind == OBJ_CLASS:
-            return self.resolver.cls(first, second)
-        if kind == OBJ_EXTERNAL and not is_declaration(first, role):
-            return self.resolver.external(first)
-        return None
 
-    def _add_arguments(
-        self,
-        number: int,
-        src: str,
-        obj: Object,
-        args: Sequence[Arg],
-        skip: int,
-        resolution: tuple[str, float, str | None],
-        origin: str = "values",
-    ) -> None:
-        """Add the rows of a call's arguments; resolution is method, confidence and group of the callee."""
-        values = self.values
-        places = self.program.arguments.get(number, ())
-        if not places or len(args) != len(places):
-            # A partial or a callback gets other arguments than those written at the call.
-            return
-        file, function = values.function(obj)
-        passed = values.match_arguments(values.original(obj), args, skip).passed
-        method, confidence, group = resolution
-        for each in passed:
-            place = places[each.argument]
-            parameter = function.parameters[each.parameter]
-            self.rows.add(
-                "PASSES_TO",
-                "ARGUMENT",
-                self.node_at("ARGUMENT", place),
-                "PARAMETER",
-                self.resolver.parameter(file, parameter.place),
-                place=place,
-                origin=origin,
-                rule="argument",
-                method=method,
-                confidence=confidence,
-                score=confidence,
-                role=parameter.name,
-                ordinal=each.argument,
-                group=group,
-                evidence=src,
-            )
+def _add_arguments(
+    f: FileRows,
+    call: CallSource,
+    obj: Object,
+    args: Sequence[Arg],
+    skip: int,
+    candidate: Candidate,
+    group: str | None,
+    origin: str = "values",
+) -> None:
+    """Add the rows of the arguments that a call passes to a callee."""
+    places = f.program.arguments.get(call.number, ())
+    is_forwarded = candidate.method == FORWARDED
+    if not places or (len(args) != len(places) and not is_forwarded):
+        # A partial or a callback gets other arguments than those written at the call.
+        return
+    keywords = f.program.keywords.get(call.number, {})
+    for each, name, receiver in _receivers(f, obj, args, skip, candidate.target):
+        number = args[each.argument][2] if is_forwarded else each.argument
+        if not 0 <= number < len(places):
+            continue
+        src, how = f.source("ARGUMENT", places[number]), candidate[1:]
+        ref = Reference("PASSES_TO", src, places[number], "argument", origin, name, number)
+        add_row(f, ref, Candidate(receiver._replace(qname=None), *how), call.src[1], group)
+        if number in keywords and receiver.qname is not None:
+            # The keyword names the parameter or field: a reference at its own span.
+            ref = Reference("REFERS_TO", src, keywords[number], "keyword", origin, "keyword")
+            add_row(f, ref, Candidate(receiver, *how), call.src[1], group)
 
-    def _count(self, site: Site, target: Target, confidence: float, origin: str = "values") -> None:
-        """Note an edge of the call graph; it has the best confidence and the first place of its calls."""
-        key = (site.function, target.node)
-        known = self.call_graph.get(key)
-        if known is None or known[1] < confidence:
-            place = site.place if known is None else known[2]
-            self.call_graph[key] = (target, confidence, place, origin if known is None else known[3])
+
+def _receivers(
+    f: FileRows, obj: Object, args: Sequence[Arg], skip: int, callee: Target
+) -> Iterator[tuple[PassedArgument, str, Target]]:
+    """Yield each argument with the name and node of the parameter or field that gets it.
+
+    The node of a variadic parameter, which no keyword names, has no qualified name.
+    """
+    if f.values.kind[obj] == ir.OBJ_CLASS:
+        record = find_record(f.values, strong(obj))
+        fields = [each for each in record.fields if each.is_init] if record is not None else []
+        for passed in match_parameters([each.parameter for each in fields], args, 0)[0]:
+            owner, declared, _, _ = fields[passed.parameter]
+            yield passed, declared.name, f.resolver.attribute(owner, declared.name)
+        return
+    file, function = f.values.function(obj)
+    for passed in match_arguments(f.values, original(f.values, obj), args, skip).passed:
+        parameter = function.parameters[passed.parameter]
+        name = None if parameter.how in VARIADIC else f"{callee.qname}.{parameter.name}"
+        node = f.resolver.parameter(file, parameter.place)
+        yield passed, parameter.name, Target("PARAMETER", node, name)
+
+
+def _count(f: FileRows, site: Site, candidate: Candidate, origin: str = "values") -> None:
+    """Note an edge of the call graph; it has the best confidence and the first place of its calls."""
+    key = (site.function, candidate.target.node)
+    is_forwarded = candidate.method == FORWARDED
+    known = f.call_graph.get(key)
+    if known is None or (known.is_forwarded and not is_forwarded):
+        f.call_graph[key] = CallEdge(candidate.target, candidate.confidence, site.place, origin, is_forwarded)
+    elif known.confidence < candidate.confidence and known.is_forwarded == is_forwarded:
+        f.call_graph[key] = known._replace(confidence=candidate.confidence)
+
+
+def _verdicts(f: FileRows, site: Site, callees: Sequence[tuple[Object, str]]) -> dict[str, Verdict]:
+    """Compare the callees of a call with the claims of other witnesses, by how the callees run."""
+    claims, hows = f.claims, {site.role, *(how for _, how in callees)}
+    if claims.is_empty:
+        return dict.fromkeys(hows, claims.witnesses.no_claims)
+    is_decorator = site.role == "decorator"
+    claimed = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
+    called = [
+        target
+        for obj, how in callees
+        if how not in INDIRECT_ROLES and (target := f.target(obj, site.role)) is not None
+    ]
+    callbacks = [
+        target for obj, how in callees if how == "callback" and (target := f.target(obj)) is not None
+    ]
+    verdicts = dict.fromkeys(hows, claims.verdict(site.place, called, claimed))
+    verdicts[DEFAULT_FACTORY] = claims.witnesses.no_claims
+    callback_claims = claims.implicit(site.place, "callback") if callbacks else ()
+    return verdicts | {"callback": claims.verdict(site.place, callbacks, callback_claims)}
+
+
+def _is_constructor(f: FileRows, obj: Object, called: Mapping[Object, str]) -> bool:
+    """Whether a callee runs because a class is called."""
+    kind, file, number, _ = f.values.objects[obj]
+    if kind != ir.OBJ_FUNCTION or f.values.programs[file].functions[number].name not in CONSTRUCTORS:
+        return False
+    return any(f.values.kind[other] == ir.OBJ_CLASS for other in called)
+
+
+def _method_by_name(f: FileRows, call: CallSource, target: Target) -> str | None:
+    """Return the resolution method if names alone resolve a callee, else None.
+
+    They do for a class, a member of a module, and an external name.
+    """
+    load = f.attribute_loads.get(f.callees.get(call.number, NOTHING))
+    if load is not None:
+        receivers = results.program_objects(f.values, f.file, load[1])
+        kinds = {"weak" if is_hint(obj) else f.values.kind[obj] for obj in receivers}
+        return "import" if kinds and kinds <= IMPORTED_KINDS else None
+    use = f.uses.get(call.site.inner[:2])
+    if use is None:
+        is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
+        return "builtin" if is_builtin else None
+    by_name = f.resolver.targets_of_definitions(f.file, use.definitions, use.name)
+    if len(by_name) == 1 and by_name[0].kind in ("CLASS", "QUALIFIED_NAME"):
+        return "import" if f.is_imported(use.definitions) else "scope"
+    return None
+
+
+def _uncalled_reason(f: FileRows, node: int) -> str:
+    """Return the reason why a call has no callee."""
+    objects = results.program_objects(f.values, f.file, node)
+    if objects:
+        return _not_callable_reason(f, objects)
+    load = f.attribute_loads.get(node)
+    if load is None:
+        return f.unknown_reason(node).replace("unknown_receiver", "unknown_value")
+    return absence_reason(f, results.program_objects(f.values, f.file, load[1]), load[2], load[1])
+
+
+def _not_callable_reason(f: FileRows, objects: Sequence[Object]) -> str:
+    """Return the reason why calling these objects runs nothing."""
+    keys = [f.values.objects[obj] for obj in objects]
+    if all(key.kind == ir.OBJ_HINTED_CALLABLE for key in keys):
+        # The annotation only states that the value is callable.
+        return "unknown_value"
+    is_external = any(
+        key.kind in EXTERNAL_CALLABLES
+        or (key.kind == ir.OBJ_EXTERNAL_INSTANCE and not key.first.startswith("builtins."))
+        for key in keys
+    )
+    return "external_result" if is_external else "not_callable"

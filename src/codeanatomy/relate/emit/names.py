@@ -2,6 +2,7 @@
 
     from .models import User as U    IMPORTS_MODULE alias -> pkg.models, IMPORTS_NAME alias -> class User
     class Admin(U):                  REFERS_TO U -> class User, INHERITS Admin -> User
+    x: "list[U]"                     REFERS_TO string -> class User at the span of U, with the role U
         def save(self): ...          OVERRIDES Admin.save -> User.save
 
 Tests: `tests/unit/relate/test_emit.py`.
@@ -10,7 +11,7 @@ Tests: `tests/unit/relate/test_emit.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from itertools import chain
 
 from codeanatomy.node_ids import key_of, module_id, scope_id
 from codeanatomy.relate.emit.references import (
@@ -19,229 +20,215 @@ from codeanatomy.relate.emit.references import (
     CERTAIN,
     HINTED,
     Candidate,
-    ReferenceRows,
+    FileRows,
+    Reference,
+    add_candidates,
+    rate_by_rule,
+    rate_targets,
 )
-from codeanatomy.relate.program import FUNCTION, OBJ_CLASS, OBJ_EXTERNAL, Place, Use
+from codeanatomy.relate.program import FUNCTION, OBJ_CLASS, OBJ_EXTERNAL, Class, Place
 from codeanatomy.relate.relation_rows import RelationDiagnostic
-from codeanatomy.relate.values.attributes import MODULE_STRINGS, is_exported
 from codeanatomy.relate.values.external_names import BUILTINS
+from codeanatomy.relate.values.hierarchy import defining_class
 from codeanatomy.relate.values.modules import INITS, distribution
-from codeanatomy.relate.values.name_resolution import Target
-from codeanatomy.relate.values.solver import Object
+from codeanatomy.relate.values.name_resolution import Target, split_text
+from codeanatomy.relate.values.results import program_objects
+from codeanatomy.relate.values.rules.imports import MODULE_STRINGS, is_exported, star_imports
+from codeanatomy.relate.values.solver import Object, strong
 
+# Groups of packaging that are programs; others are plugins.
+PROGRAM_GROUPS = frozenset({"console_scripts", "gui_scripts"})
 # Kinds of nodes that a module can re-export.
 RE_EXPORTED = frozenset({"FUNCTION", "CLASS", "BINDING", "MODULE"})
+# Classes above one class, itself and its bases included: of generated hierarchies those that are nearest.
+MAX_ANCESTORS = 64
 
 
-class NameRows(ReferenceRows):
-    """Rows of names, imports and decorators, which need no values, and of classes."""
+def add_names(f: FileRows) -> None:
+    """Add rows of the names that are read."""
+    # Names are read more often than defined: resolve each (name, definitions) once.
+    resolved: dict[tuple[object, ...], tuple[Sequence[Target], Sequence[Candidate]]] = {}
+    for use in f.program.uses:
+        key = (use.name, *use.definitions)
+        if key not in resolved:
+            resolved[key] = _resolve(f, use.name, use.definitions)
+        meanings, candidates = resolved[key]
+        ref = f.reference("REFERS_TO", "NAME_REF", use.place, "name", "scopes")
+        add_candidates(f, ref, candidates, "import_not_found", f.claims.name(use.place), meanings)
+    for place, name in f.program.unbound_uses:
+        ref = f.reference("REFERS_TO", "NAME_REF", place, "open_name", "scopes")
+        add_candidates(f, ref, _resolve_unbound(f, name), "unbound", f.claims.name(place))
 
-    def _add_names(self) -> None:
-        values, program = self.values, self.program
-        # Names are read more often than defined: resolve each (name, definitions) once.
-        resolved: dict[tuple[object, ...], tuple[Sequence[Target], Sequence[Candidate]]] = {}
-        for use in program.uses:
-            key = (use.name, *use.definitions)
-            if key not in resolved:
-                resolved[key] = self._resolve(use)
-            meanings, candidates = resolved[key]
-            self.add_candidates(
-                "REFERS_TO",
-                "NAME_REF",
-                self.node_at("NAME_REF", use.place),
-                use.place,
-                candidates,
-                rule="name",
-                origin="scopes",
-                reason="import_not_found",
-                claims=self.claims.name(use.place),
-                alternatives=meanings,
+
+def add_quoted_names(f: FileRows) -> None:
+    """Add rows of the names in quoted annotations that lead to something: not every string is a type."""
+    for place, string, dotted, definitions in f.program.quoted_uses:
+        first, *rest = dotted.split(".")
+        candidates: Sequence[Candidate] = (
+            _resolve_unbound(f, first) if definitions is None else _resolve(f, first, definitions)[1]
+        )
+        method = candidates[0].method if candidates else ""
+        for name in rest:
+            members = (f.resolver.members(each.target, name) for each in candidates)
+            candidates = rate_by_rule(list(dict.fromkeys(chain.from_iterable(members))), method)
+        if candidates:
+            src = ("AST_NODE", f.ids.ast(string))
+            ref = Reference("REFERS_TO", src, place, "quoted_name", "scopes", dotted)
+            add_candidates(f, ref, candidates)
+
+
+def _resolve(
+    f: FileRows, name: str, definitions: Sequence[int]
+) -> tuple[Sequence[Target], Sequence[Candidate]]:
+    """Return all meanings of a name, and its candidates: variables only if there is nothing else."""
+    meanings = f.resolver.targets_of_definitions(f.file, definitions, name)
+    targets = [each for each in meanings if each.kind != "BINDING"] or meanings
+    return meanings, rate_by_rule(targets, "import" if f.is_imported(definitions) else "scope")
+
+
+def _resolve_unbound(f: FileRows, name: str) -> list[Candidate]:
+    """Return the candidates of a name that the file does not bind."""
+    targets = f.resolver.targets_of_unbound(f.file, name)
+    if targets:
+        return rate_by_rule(targets, "star_import")
+    if name in BUILTINS or name in MODULE_STRINGS:
+        return [Candidate(f.resolver.external(f"builtins.{name}"), "builtin", BY_RULE)]
+    stars = [star for star in star_imports(f.values, f.file) if not f.values.modules.has(star)]
+    return [Candidate(f.resolver.external(f"{star}.{name}"), "star_import", HINTED) for star in stars]
+
+
+def add_imports(f: FileRows) -> None:
+    """Add rows of the modules and names that are imported, and of those that the module exports again."""
+    program = f.program
+    for number, each in enumerate(program.imports):
+        name = f.values.modules.absolute(program.path, each.module, each.level)
+        module = [] if name is None else [f.resolver.module(name)]
+        is_external = bool(module) and module[0].kind == "EXTERNAL_MODULE"
+        role = (distribution(name) or None) if name is not None and is_external else None
+        ref = f.reference("IMPORTS_MODULE", "IMPORT_ALIAS", each.place, "import", "imports", role)
+        add_candidates(f, ref, rate_by_rule(module, "import"), "above_all_packages")
+        if name is None or each.name is None or each.bound is None:
+            continue
+        candidates = rate_by_rule(f.resolver.search(("import", f.file, number)), "import")
+        ref = Reference("IMPORTS_NAME", ref.src, each.place, "import", "imports")
+        add_candidates(f, ref, candidates, "name_not_found", f.claims.name(each.place))
+        if each.scope_id == scope_id(key_of(program.file_id)) and _is_exported(f, each.bound):
+            _add_re_exports(f, each.bound, each.place, candidates)
+
+
+def _is_exported(f: FileRows, name: str) -> bool:
+    """Whether an imported name is exported again: by `__all__`, without one only in a package."""
+    exported = f.program.exported
+    is_package = f.program.path.rpartition("/")[2] in INITS
+    return is_exported(name, exported) and (exported is not None or is_package)
+
+
+def _add_re_exports(f: FileRows, name: str, place: Place, candidates: Sequence[Candidate]) -> None:
+    module = Target("MODULE", module_id(f.program.file_id), f.values.names[f.file])
+    for candidate in candidates:
+        if candidate.target.kind in RE_EXPORTED and candidate.target != module:
+            ref = Reference("RE_EXPORTS", module[:2], place, "re_export", "imports", name)
+            add_candidates(f, ref, [candidate])
+
+
+def add_classes(f: FileRows) -> None:
+    """Add rows of the bases of classes and of the methods that override others."""
+    # Builtins by the places of the names that nothing in the file binds.
+    builtins = {place[:2]: f"builtins.{name}" for place, name in f.program.unbound_uses}
+    for number, cls in enumerate(f.program.classes):
+        obj = f.values.object(OBJ_CLASS, f.file, number)
+        target = f.resolver.cls(f.file, number)
+        if obj in f.values.classes.inconsistent:
+            message = f"the bases of {cls.qualname} have no consistent order (MRO)"
+            f.rows.diagnostics.append(
+                RelationDiagnostic("relate", "inconsistent_mro", message, cls.place, "error")
             )
-        for place, name in program.unbound_uses:
-            src = self.node_at("NAME_REF", place)
-            targets = self.resolver.targets_of_unbound(self.file, name)
-            if targets:
-                candidates = [Candidate(each, "star_import", _by_rule(targets)) for each in targets]
-            elif name in BUILTINS or name in MODULE_STRINGS:
-                candidates = [Candidate(self.resolver.external(f"builtins.{name}"), "builtin", BY_RULE)]
-            else:
-                stars = [star for star in values.star_imports(self.file) if not values.modules.has(star)]
-                candidates = [
-                    Candidate(self.resolver.external(f"{star}.{name}"), "star_import", HINTED)
-                    for star in stars
-                ]
-            self.add_candidates(
-                "REFERS_TO",
-                "NAME_REF",
-                src,
-                place,
-                candidates,
-                rule="open_name",
-                origin="scopes",
-                reason="unbound",
-                claims=self.claims.name(place),
+        for node, place, ordinal in cls.bases:
+            bases = program_objects(f.values, f.file, node) if node >= 0 else ()
+            targets = [each for base in bases for each in _class_targets(f, base)]
+            builtin = builtins.get(place[:2])
+            candidates = [
+                # It is the builtin that the name at this place refers to.
+                Candidate(each.target, "builtin", BY_RULE)
+                if builtin is not None
+                and (each.target.kind, each.target.qname) == ("QUALIFIED_NAME", builtin)
+                else each
+                for each in rate_targets(f, targets, bases, place)
+            ]
+            ref = Reference("INHERITS", target[:2], place, "base", ordinal=ordinal)
+            add_candidates(f, ref, candidates, "unknown_base")
+        _add_ancestors(f, obj, cls.place)
+        _add_overrides(f, obj, cls)
+
+
+def _add_ancestors(f: FileRows, cls: Object, place: Place) -> None:
+    """Add a row per class above the direct bases, nearest first."""
+    reached = list(dict.fromkeys((cls, *_direct_bases(f, cls))))
+    first = len(reached)
+    for each in reached:
+        if len(reached) >= MAX_ANCESTORS:
+            break
+        # The loop goes on with these.
+        reached += [base for base in _direct_bases(f, each) if base not in reached]
+    [target] = _class_targets(f, cls)
+    for number, base in enumerate(reached[first:MAX_ANCESTORS]):
+        ref = Reference("HAS_ANCESTOR", target[:2], place, "ancestor", "classes", ordinal=number)
+        if candidates := rate_by_rule(_class_targets(f, base), "mro"):
+            add_candidates(f, ref, candidates)
+
+
+def _direct_bases(f: FileRows, cls: Object) -> dict[Object, None]:
+    """Return all candidates of the bases of a class."""
+    if f.values.kind[cls] != OBJ_CLASS:
+        return {}
+    file, declared = f.values.cls(cls)
+    nodes = (node for node, _, _ in declared.bases if node >= 0)
+    return dict.fromkeys(strong(base) for node in nodes for base in program_objects(f.values, file, node))
+
+
+def _add_overrides(f: FileRows, obj: Object, cls: Class) -> None:
+    for name, (_, numbers) in cls.attrs.items():
+        holder = defining_class(f.values, obj, name, after=obj)
+        if not f.values.is_repository_class(holder):
+            continue
+        members = f.resolver.targets_in_class(holder, name)
+        overridden = [target for target in members if target.kind == "FUNCTION"]
+        for definition in map(f.program.definitions.__getitem__, numbers):
+            if definition.kind == FUNCTION and overridden:
+                src = f.resolver.function(f.file, definition.index)[:2]
+                ref = Reference("OVERRIDES", src, definition.place, "override", "classes")
+                add_candidates(f, ref, rate_by_rule(overridden, "mro"))
+
+
+def _class_targets(f: FileRows, obj: Object) -> list[Target]:
+    kind, first, second, _ = f.values.objects[obj]
+    if kind == OBJ_CLASS:
+        return [f.resolver.cls(first, second)]
+    return [f.resolver.external(first)] if kind == OBJ_EXTERNAL else []
+
+
+def add_texts(f: FileRows) -> None:
+    """Add rows of definitions that are named in strings: entry points, as the catalogue calls them."""
+    reached: set[tuple[str, str, str]] = set()
+    for place, ast_id, text, group in f.program.dotted_texts:
+        label, qname = split_text(text)
+        # In packaging, `web = shop.web:run` declares a program or a plugin of this name, in a group.
+        role, framework = ("plugin", group or "setuptools") if label else ("text", "python")
+        role = "command" if framework in PROGRAM_GROUPS else role
+        if (label, framework, qname) in reached:
+            continue
+        reached.add((label, framework, qname))
+        for target in f.resolver.named_in_texts.get(qname, ()):
+            ref = Reference(
+                "ENTRY_POINT", ("AST_NODE", f.ids.ast(ast_id)), place, framework, "entry_points", role
             )
-
-    def _resolve(self, use: Use) -> tuple[Sequence[Target], Sequence[Candidate]]:
-        """Return all meanings of a name, and its candidates: variables only if there is nothing else."""
-        meanings = self.resolver.targets_of_definitions(self.file, use.definitions, use.name)
-        targets = [each for each in meanings if each.kind != "BINDING"] or meanings
-        method = "import" if self._is_imported(use.definitions) else "scope"
-        return meanings, [Candidate(each, method, _by_rule(targets)) for each in targets]
-
-    def _add_imports(self) -> None:
-        values, program = self.values, self.program
-        for number, each in enumerate(program.imports):
-            src = self.node_at("IMPORT_ALIAS", each.place)
-            name = values.modules.absolute(program.path, each.module, each.level)
-            if name is None:
-                self.add_candidates(
-                    "IMPORTS_MODULE",
-                    "IMPORT_ALIAS",
-                    src,
-                    each.place,
-                    [],
-                    rule="import",
-                    origin="imports",
-                    reason="above_all_packages",
-                )
-                continue
-            module = self.resolver.module(name)
-            role = distribution(name) if module.kind == "EXTERNAL_MODULE" else None
-            self.add_candidates(
-                "IMPORTS_MODULE",
-                "IMPORT_ALIAS",
-                src,
-                each.place,
-                [Candidate(module, "import", BY_RULE)],
-                rule="import",
-                origin="imports",
-                role=role or None,
-            )
-            if each.name is None or each.bound is None:
-                continue
-            targets = self.resolver.targets_of_import(self.file, number)
-            candidates = [Candidate(target, "import", _by_rule(targets)) for target in targets]
-            self.add_candidates(
-                "IMPORTS_NAME",
-                "IMPORT_ALIAS",
-                src,
-                each.place,
-                candidates,
-                rule="import",
-                origin="imports",
-                reason="name_not_found",
-                claims=self.claims.name(each.place),
-            )
-            if each.scope_id == scope_id(key_of(self.program.file_id)) and self._is_exported(each.bound):
-                self._add_re_exports(each.bound, each.place, candidates)
-
-    def _is_exported(self, name: str) -> bool:
-        """Whether an imported name is exported again: by `__all__`, without one only in a package."""
-        exported = self.program.exported
-        is_package = self.program.path.rpartition("/")[2] in INITS
-        return is_exported(name, exported) and (exported is not None or is_package)
-
-    def _add_re_exports(self, name: str, place: Place, candidates: Sequence[Candidate]) -> None:
-        module = Target("MODULE", module_id(self.program.file_id), self.values.names[self.file])
-        for candidate in candidates:
-            if candidate.target.kind in RE_EXPORTED and candidate.target != module:
-                self.add_candidates(
-                    "RE_EXPORTS",
-                    "MODULE",
-                    module.node,
-                    place,
-                    [candidate],
-                    rule="re_export",
-                    origin="imports",
-                    role=name,
-                )
-
-    def _add_classes(self) -> None:
-        values, program = self.values, self.program
-        for number, cls in enumerate(program.classes):
-            obj = values.object(OBJ_CLASS, self.file, number)
-            src = self.resolver.cls(self.file, number).node
-            if obj in values.inconsistent:
-                message = f"the bases of {cls.qualname} have no consistent order (MRO)"
-                self.rows.diagnostics.append(
-                    RelationDiagnostic("relate", "inconsistent_mro", message, cls.place, "error")
-                )
-            for node, place, ordinal in cls.bases:
-                bases = values.program_objects(self.file, node) if node >= 0 else ()
-                targets = [target for base in bases for target in self._class_targets(base)]
-                candidates = [
-                    self._rate_builtin(each, place) for each in self._candidates(targets, bases, place)
-                ]
-                self.add_candidates(
-                    "INHERITS",
-                    "CLASS",
-                    src,
-                    place,
-                    candidates,
-                    rule="base",
-                    ordinal=ordinal,
-                    reason="unknown_base",
-                )
-            for name, (_, numbers) in cls.attrs.items():
-                holder = values.defining_class(obj, name, after=obj)
-                if not values.is_repository_class(holder):
-                    continue
-                overridden = [
-                    target
-                    for target in self.resolver.targets_in_class(holder, name)
-                    if target.kind == "FUNCTION"
-                ]
-                for definition in numbers:
-                    if program.definitions[definition].kind == FUNCTION and overridden:
-                        method = self.resolver.function(self.file, program.definitions[definition].index)
-                        self.add_candidates(
-                            "OVERRIDES",
-                            "FUNCTION",
-                            method.node,
-                            program.definitions[definition].place,
-                            [Candidate(target, "mro", _by_rule(overridden)) for target in overridden],
-                            rule="override",
-                            origin="classes",
-                        )
-
-    def _rate_builtin(self, candidate: Candidate, place: Place) -> Candidate:
-        """Raise the confidence if the candidate is the builtin that the name at this place refers to."""
-        target = candidate.target
-        is_builtin = target.kind == "QUALIFIED_NAME" and (target.qname or "").startswith("builtins.")
-        if not is_builtin or self._builtin_names.get((place[0], place[1])) != target.qname:
-            return candidate
-        return Candidate(target, "builtin", BY_RULE)
-
-    @cached_property
-    def _builtin_names(self) -> dict[tuple[int | None, int | None], str]:
-        """Qualified names of builtins, by the places of the names that nothing in the file binds."""
-        return {(place[0], place[1]): f"builtins.{name}" for place, name in self.program.unbound_uses}
-
-    def _class_targets(self, obj: Object) -> list[Target]:
-        kind, first, second, _ = self.values.objects[obj >> 1]
-        if kind == OBJ_CLASS:
-            return [self.resolver.cls(first, second)]
-        return [self.resolver.external(first)] if kind == OBJ_EXTERNAL else []
-
-    def _add_decorators(self) -> None:
-        for place, kind, number, _ in self.program.decorators:
-            target = (
-                self.resolver.function(self.file, number)
-                if kind == FUNCTION
-                else self.resolver.cls(self.file, number)
-            )
-            self.add_candidates(
-                "DECORATES",
-                "DECORATOR",
-                self.node_at("DECORATOR", place),
-                place,
-                [Candidate(target, "syntax", CERTAIN)],
-                rule="decorator",
-                origin="syntax",
-            )
+            is_declared = label and group
+            add_candidates(f, ref, [Candidate(target, "text", BY_RULE if is_declared else AMBIGUOUS)])
 
 
-def _by_rule(targets: Sequence[Target]) -> float:
-    """Return the confidence of targets that scope and import rules give."""
-    return BY_RULE if len(targets) == 1 else AMBIGUOUS
+def add_decorators(f: FileRows) -> None:
+    """Add rows of decorators and what they decorate."""
+    for place, kind, number, _ in f.program.decorators:
+        find = f.resolver.function if kind == FUNCTION else f.resolver.cls
+        candidates = [Candidate(find(f.file, number), "syntax", CERTAIN)]
+        add_candidates(f, f.reference("DECORATES", "DECORATOR", place, "decorator", "syntax"), candidates)

@@ -1,31 +1,42 @@
 """Turn the candidates of a reference into rows, weighed against other witnesses.
 
-    add_candidates("REFERS_TO", "NAME_REF", src, place, [Candidate(user, "import", BY_RULE)], rule="name")
-        one row with confidence 0.9
-    add_candidates("REFERS_TO", "NAME_REF", src, place, [], rule="open_name", reason="unbound")
-        one row without a target, with the reason
+    ref = f.reference("REFERS_TO", "NAME_REF", place, "name")
+    add_candidates(f, ref, [Candidate(user, "import", BY_RULE)])    one row with confidence 0.9
+    add_candidates(f, ref, [], "unbound")                           one row without a target, with the reason
 
 Several candidates share an ambiguity group. The claims of other witnesses (SCIP, type checker) are compared
-here: they confirm a candidate, contradict it, or add their own. Tests: `tests/unit/relate/test_emit.py`.
+here: they confirm a candidate, contradict it, or add their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import group_id
-from codeanatomy.relate.program import IMPORT, Place, Program, Use
-from codeanatomy.relate.relation_rows import Evidence, RelationRows
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.program import Op, Place
+from codeanatomy.relate.relation_rows import Evidence, Relation, RelationRows
+from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
-from codeanatomy.relate.values.solver import WEAK, Object
+from codeanatomy.relate.values.results import is_truncated
+from codeanatomy.relate.values.solver import Object, is_hint
+from codeanatomy.relate.values.state import State
+from codeanatomy.relate.witnesses.agreement import Verdict
 from codeanatomy.relate.witnesses.claims import Claim
 from codeanatomy.relate.witnesses.lookup import FileClaims
 
 # Confidence: by the grammar, by scope and import rules, by a single value, one of several, by an annotation.
 CERTAIN, BY_RULE, BY_VALUE, AMBIGUOUS, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
+# Reason for missing candidates: the solver cut a set of objects.
+TOO_MANY = "too_many_candidates"
+# Method of what a call runs through a wrapper that passes its arguments on.
+FORWARDED = "forwarded"
+# Kind and id of the node that refers to something.
+Source: TypeAlias = tuple[str, str]
 
 
 class Candidate(NamedTuple):
@@ -36,172 +47,168 @@ class Candidate(NamedTuple):
     confidence: float
 
 
-class ReferenceRows:
-    """Collects the relation rows of one file."""
+class CallEdge(NamedTuple):
+    """A callee of a function, with the best confidence and the first place of its calls."""
 
-    def __init__(
-        self,
-        values: Values,
-        resolver: NameResolver,
-        attributes: Mapping[tuple[Object, str], None],
-        file: int,
-        claims: FileClaims,
-    ) -> None:
-        self.values = values
-        self.claims = claims
-        self.resolver = resolver
-        self.attributes = attributes
-        self.file = file
-        # Nodes that hold results of external calls.
-        self.external_results: set[int] = set()
-        self.program: Program = values.programs[file]
+    target: Target
+    confidence: float
+    place: Place
+    origin: str
+    # Whether all calls run it through wrappers.
+    is_forwarded: bool
+
+
+class Reference(NamedTuple):
+    """What the rows of a reference share: relation, source node, place, and the rule that resolves it."""
+
+    kind: str
+    src: Source
+    place: Place
+    rule: str
+    origin: str = "values"
+    role: str | None = None
+    ordinal: int | None = None
+
+
+class FileRows(Struct, eq=False, dict=True):
+    """The rows of one file, with what the rules that add them look up."""
+
+    values: State
+    resolver: NameResolver
+    attributes: Mapping[tuple[Object, str], None]
+    # Attributes that something may set, members or not.
+    stored: Container[tuple[Object, str]]
+    file: int
+    claims: FileClaims
+
+    def __post_init__(self) -> None:
+        values, file = self.values, self.file
+        program = self.program = values.programs[file]
         # Its own, and not the resolver's: most ids of a file are needed for its rows only.
-        self.ids = FileIds(self.program.ids)
-        self.rows = RelationRows(self.program.repo_id, self.program.file_id, self.program.path)
-        self.uses: dict[tuple[int | None, int | None], Use] = {
-            (use.place[0], use.place[1]): use for use in self.program.uses
-        }
-        self._import_definitions = {
-            number for number, each in enumerate(self.program.definitions) if each.kind == IMPORT
-        }
-        # By calling function and called node: the callee, best confidence, first place, origin.
-        self.call_graph: dict[tuple[int, str], tuple[Target, float, Place, str]] = {}
+        self.ids = FileIds(program.ids)
+        self.rows = RelationRows(program.repo_id, program.file_id, program.path)
+        self.uses = {use.place[:2]: use for use in program.uses}
+        self._imports = {at for at, each in enumerate(program.definitions) if each.kind == ir.IMPORT}
+        # Attribute loads by the node they load into, and the called node by site.
+        self.attribute_loads: dict[int, Op] = {}
+        self.callees: dict[int, int] = {}
+        # Nodes that hold results of calls whose callees are all external.
+        self.external_results: set[int] = set()
+        for op in program.ops:
+            if op[0] == ir.OP_LOAD_ATTRIBUTE:
+                self.attribute_loads[op[3]] = op
+            elif op[0] == ir.OP_CALL:
+                self.callees[op[3]] = op[1]
+                called = values.calls.callees.get((file, op[3]))
+                if called and all(values.kind[obj] == ir.OBJ_EXTERNAL for obj in called):
+                    self.external_results.add(op[2])
+        # By calling function and called node.
+        self.call_graph: dict[tuple[int, str], CallEdge] = {}
 
-    def add_candidates(
-        self,
-        kind: str,
-        src_kind: str,
-        src: str,
-        place: Place,
-        candidates: Sequence[Candidate],
-        *,
-        rule: str,
-        origin: str = "values",
-        role: str | None = None,
-        ordinal: int | None = None,
-        reason: str | None = None,
-        claims: Sequence[Claim] = (),
-        alternatives: Iterable[Target] = (),
-    ) -> None:
-        """Add a row per candidate, ours or a witness's; if there is none, one row with the reason.
+    def source(self, kind: str, place: Place) -> Source:
+        """Return the node of a kind at a place of this file."""
+        return kind, self.ids.at(kind, place[0], place[1])
 
-        `alternatives` are meanings of the name that are not candidates; a claim of one is no disagreement.
-        """
-        if candidates and not claims:
-            self._add_unclaimed(kind, src_kind, src, place, candidates, rule, origin, role, ordinal)
-            return
-        verdict = self.claims.verdict(place, [each.target for each in candidates], claims, alternatives)
-        added = (
-            [
-                Candidate(target, claim.witness, verdict.confidence(target, 0.0))
-                for target, claim in verdict.added.items()
-            ]
-            if verdict.added
-            else ()
-        )
-        if not candidates and not added:
-            self.rows.add(
-                kind,
-                src_kind,
-                src,
-                place=place,
-                origin=origin,
-                rule=rule,
-                role=role,
-                ordinal=ordinal,
-                reason=reason or "unknown",
-            )
-            return
-        group = group_id(src, kind, role) if len(candidates) + len(added) > 1 else None
-        for number, (target, method, own) in enumerate((*candidates, *added)):
-            is_own = number < len(candidates)
-            score = own - number * 1e-3 if is_own else own
-            confidence = verdict.confidence(target, own)
-            self.rows.add(
-                kind,
-                src_kind,
-                src,
-                target.kind,
-                target.node,
-                place=place,
-                origin=origin if is_own else method,
-                rule=rule,
-                method=method,
-                confidence=confidence,
-                score=score + confidence - own + verdict.rank(target),
-                dst_qname=target.qname,
-                role=role,
-                ordinal=ordinal,
-                group=group,
-                symbol_roles=verdict.roles(target),
-                evidence=joined_evidence(origin, src if is_own else None, verdict.evidence(target)),
-            )
+    def reference(self, kind: str, src_kind: str, place: Place, rule: str, *more: Any) -> Reference:
+        """Return a reference from the node of a kind at a place of this file."""
+        return Reference(kind, self.source(src_kind, place), place, rule, *more)
 
-    def _add_unclaimed(
-        self,
-        kind: str,
-        src_kind: str,
-        src: str,
-        place: Place,
-        candidates: Sequence[Candidate],
-        rule: str,
-        origin: str,
-        role: str | None,
-        ordinal: int | None,
-    ) -> None:
-        """Add the same rows where no witness claims anything, which is the usual case, in half the time."""
-        group = group_id(src, kind, role) if len(candidates) > 1 else None
-        for number, (target, method, confidence) in enumerate(candidates):
-            self.rows.add(
-                kind,
-                src_kind,
-                src,
-                target.kind,
-                target.node,
-                place=place,
-                origin=origin,
-                rule=rule,
-                method=method,
-                confidence=confidence,
-                # Not simplified: claims give the same sum, rounded in the same steps.
-                score=confidence - number * 1e-3 + confidence - confidence,
-                dst_qname=target.qname,
-                role=role,
-                ordinal=ordinal,
-                group=group,
-                evidence=src,
-            )
+    def is_imported(self, definitions: Iterable[int]) -> bool:
+        """Whether any of these definitions is an import."""
+        return not self._imports.isdisjoint(definitions)
 
-    def node_at(self, kind: str, place: Place) -> str:
-        """Return the id of the node of a kind at a place of this file."""
-        return self.ids.at(kind, place[0], place[1])
+    def target(self, obj: Object, role: str = "") -> Target | None:
+        """Return the node of a function, class or external name; None for declarations and other objects."""
+        kind, first, second, _ = self.values.objects[obj]
+        if kind == ir.OBJ_FUNCTION:
+            return self.resolver.function(first, second)
+        if kind == ir.OBJ_CLASS:
+            return self.resolver.cls(first, second)
+        if kind == ir.OBJ_EXTERNAL and not is_declaration(first, role):
+            return self.resolver.external(first)
+        return None
 
-    def _is_imported(self, numbers: Iterable[int]) -> bool:
-        return not self._import_definitions.isdisjoint(numbers)
-
-    def _candidates(
-        self, targets: Sequence[Target], objects: Iterable[Object], place: Place
-    ) -> list[Candidate]:
-        """Rate targets that values give: by rule if the name at the place resolves alike, else by value."""
-        distinct = list(dict.fromkeys(targets))
-        use = self.uses.get((place[0], place[1]))
-        if use is not None and len(distinct) == 1:
-            by_name = self.resolver.targets_of_definitions(self.file, use.definitions, use.name)
-            if by_name == (distinct[0],):
-                method = "import" if self._is_imported(use.definitions) else "scope"
-                return [Candidate(distinct[0], method, BY_RULE)]
-        if all(obj & WEAK for obj in objects):
-            return [Candidate(each, "annotation", HINTED) for each in distinct]
-        confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
-        return [Candidate(each, "values", confidence) for each in distinct]
+    def unknown_reason(self, node: int) -> str:
+        """Return the reason why a node holds no objects."""
+        if is_truncated(self.values, self.file, node):
+            return TOO_MANY
+        return "external_result" if node in self.external_results else "unknown_receiver"
 
 
-def joined_evidence(origin: str, key: str | None, others: Sequence[Evidence]) -> str | Sequence[Evidence]:
-    """Return the evidence of a row: that of its origin, if it has a key, and that of other witnesses.
+def is_declaration(name: str, role: str) -> bool:
+    """Whether an external name is a declaring decorator (`property`), or synthetic (it ends with `()`)."""
+    return name.endswith("()") or (role == "decorator" and name in DECLARATIONS)
 
-    >>> joined_evidence("values", "callsite:1", [])
-    'callsite:1'
+
+def add_candidates(
+    f: FileRows,
+    ref: Reference,
+    candidates: Sequence[Candidate],
+    reason: str | None = None,
+    claims: Sequence[Claim] = (),
+    alternatives: Iterable[Target] = (),
+) -> None:
+    """Add a row per candidate, ours or a witness's; if there is none, one row with the reason.
+
+    `alternatives` are meanings of the name that are not candidates; a claim of one is no disagreement.
     """
-    if key is None or not others:
-        return key or others
-    return [Evidence(origin, key), *others]
+    verdict = f.claims.witnesses.no_claims
+    if claims:
+        verdict = f.claims.verdict(ref.place, [each.target for each in candidates], claims, alternatives)
+    kind, src, place, rule, origin, role, ordinal = ref
+    if not candidates and not verdict.added:
+        ends, why = (kind, *src, None, None, *place), reason or "unknown"
+        f.rows.add(Relation(*ends, origin, rule, role=role, ordinal=ordinal, reason=why))
+        return
+    group = group_id(src[1], kind, role) if len(candidates) + len(verdict.added) > 1 else None
+    for number, (target, method, own) in enumerate(candidates):
+        confidence = verdict.confidence(target, own)
+        # Not simplified: rounded in these steps.
+        score = own - number * 1e-3 + confidence - own
+        add_row(f, ref, Candidate(target, method, confidence), src[1], group, verdict, score)
+    for target, claim in verdict.added.items():
+        claimed = Candidate(target, claim.witness, verdict.confidence(target, 0.0))
+        add_row(f, ref._replace(origin=claim.witness), claimed, None, group, verdict)
+
+
+def add_row(
+    f: FileRows,
+    ref: Reference,
+    candidate: Candidate,
+    key: str | None,
+    group: str | None,
+    verdict: Verdict | None = None,
+    score: float | None = None,
+    reason: str | None = None,
+) -> None:
+    """Add the row of a candidate, with the evidence of its origin, if that has a key, and of witnesses."""
+    (kind, src, place, rule, origin, role, ordinal), (target, method, confidence) = ref, candidate
+    verdict = verdict or f.claims.witnesses.no_claims
+    bonus, roles, others = verdict.support(target)
+    ranked = (confidence if score is None else score) + bonus
+    evidence = [Evidence(origin, key), *others] if key and others else key or others
+    ends = (kind, *src, target.kind, target.node, *place)
+    how = (origin, rule, method, confidence, ranked, None, target.qname, role)
+    f.rows.add(Relation(*ends, *how, ordinal, group, roles, evidence, reason))
+
+
+def rate_targets(
+    f: FileRows, targets: Sequence[Target], objects: Iterable[Object], place: Place
+) -> list[Candidate]:
+    """Rate targets that values give: by rule if the name at the place resolves alike, else by value."""
+    distinct = list(dict.fromkeys(targets))
+    use = f.uses.get(place[:2])
+    if use is not None and len(distinct) == 1:
+        by_name = f.resolver.targets_of_definitions(f.file, use.definitions, use.name)
+        if by_name == (distinct[0],):
+            return [Candidate(distinct[0], "import" if f.is_imported(use.definitions) else "scope", BY_RULE)]
+    if all(is_hint(obj) for obj in objects):
+        return [Candidate(each, "annotation", HINTED) for each in distinct]
+    confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
+    return [Candidate(each, "values", confidence) for each in distinct]
+
+
+def rate_by_rule(targets: Sequence[Target], method: str) -> list[Candidate]:
+    """Rate targets that scope and import rules give."""
+    confidence = BY_RULE if len(targets) == 1 else AMBIGUOUS
+    return [Candidate(each, method, confidence) for each in targets]

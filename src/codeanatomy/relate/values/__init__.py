@@ -1,21 +1,32 @@
 """Analyse which objects each expression of a repository may evaluate to (points-to analysis).
 
-    analysis            run the analysis: apply the operations of all programs, in rounds
+    analysis            solve a repository: the tables of rules, and the rounds that apply them
     arguments           match arguments of a call to parameters
-    attributes          resolve imports, names bound outside of a file, and attributes
-    calls               apply calls: record callees, pass arguments, return results
-    classes             apply class statements and instantiation
-    containers          elements of containers, subscripts, iteration, unpacking, `await`
+    dispatch            call objects and read their attributes, by the tables of rules
     external_names      classify names outside of the repository by their spelling
+    forwarding          look through wrappers: what a call runs that passes its arguments on
     function_copies     copy functions per call site (context sensitivity)
     hierarchy           method resolution order, and lookup of the class that defines an attribute
-    linked_programs     programs of a repository in one node space, with the table of objects
     models              models of builtin and standard library functions
     modules             module names from paths, and resolution of imports to modules
     name_resolution     resolve names by scope and import rules alone
     pending_call        a call that waits for its callees
+    records             constructors of dataclasses and the like, made of their fields
+    results             read the solved values: objects of a node, callees of a site
+    rules               rules of the operations: functions over the state
     solver              propagate sets of objects along edges to a fixpoint
+    state               what rules read and change: solver, programs, objects, fields, tables
 
-`analysis.Values` is the whole analysis; `solver`, `linked_programs`, `hierarchy`, `attributes`, `containers`,
-`function_copies`, `calls`, `classes` and `analysis` each extend the class of the one before.
+Rules are functions over one `State`. A module imports only those below it:
+
+    name_resolution > analysis > rules.calls, forwarding > rules.classes > models > records > other rules
+    > dispatch > function_copies | results > hierarchy > state > solver, arguments and the rest
+
+Where rules need each other both ways, they go through a table of the state: calling an object may read an
+attribute, and reading one may call a function, so `dispatch` finds the rule for a kind of object in
+`state.rules`; and a function copy applies the rules of all rounds to its operations.
+
+Tests: `tests/unit/relate/test_callgraph_cases.py`; of arguments, modules, name resolution, the solver and the
+state those named so; of `hierarchy` `test_attributes.py`, of `external_names` `test_absent_attributes.py`, of
+`results` `test_emit.py`.
 """

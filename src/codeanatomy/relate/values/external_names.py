@@ -2,32 +2,84 @@
 
     pathlib.Path           looks like a class, so a call returns an instance
     builtins.str           has `join`, and no `walk`
+    builtins.len           is a function, so it has no `close`
     datetime.date.fromisoformat    looks like a constructor of its class
 
-Only builtins are inspected, everything else is judged by its spelling. Tests: the examples here.
+What builtins and classes of the standard library have is data (`builtins.txt`, `standard_library.txt`), the
+same under every interpreter; everything else is judged by its spelling.
 """
 
 from __future__ import annotations
 
-import builtins
+from functools import cache
+from importlib.resources import files
 
-BUILTINS = frozenset(name for name in dir(builtins) if not name.startswith("_")) | {
-    "__import__",
-    "__build_class__",
-}
-# Classes of the standard library with lower-case names.
-LOWER_CASE_CLASSES = frozenset(
-    {
-        *("datetime.date", "datetime.datetime", "datetime.time", "datetime.timedelta", "datetime.timezone"),
-        *("collections.deque", "array.array", "itertools.count", "itertools.cycle", "itertools.repeat"),
-        *("threading.local", "weakref.ref", "weakref.finalize", "socket.socket", "operator.itemgetter"),
-    }
-)
+from msgspec import Struct
 
+# Classes with lower-case names of which no table lists what they have.
+LOWER_CASE_CLASSES = frozenset({"array.array", "itertools.count", "itertools.cycle", "itertools.repeat"})
 # Bases that add no members.
-WITHOUT_MEMBERS = frozenset(
-    {"abc.ABC", "typing.Generic", "typing.Protocol", "typing_extensions.Protocol", "builtins.object"}
+WITHOUT_MEMBERS = frozenset({"typing.Generic", "typing.Protocol", "typing_extensions.Protocol"})
+# Of their kinds of objects, functions and modules, any may have more.
+OPEN_PREFIXES = ("types.", "functools.")
+
+
+class KnownClass(Struct, frozen=True):
+    """A class of a table: its bases, what it adds to them, and whether it makes attributes on access."""
+
+    bases: tuple[str, ...]
+    own: tuple[str, ...]
+    is_open: bool
+
+
+def _read_classes() -> tuple[dict[str, KnownClass], dict[str, str]]:
+    """Return the classes of the tables, and the class of each builtin that is none."""
+    classes: dict[str, KnownClass] = {}
+    instances: dict[str, str] = {}
+    folder = files("codeanatomy.relate.values")
+    for name in ("builtins.txt", "standard_library.txt"):
+        for line in folder.joinpath(name).read_text(encoding="utf-8").splitlines():
+            head, _, tail = line.partition(")")
+            cls, opening, bases = head.partition("(")
+            if line.startswith("#"):
+                continue
+            if opening:
+                added = tail.removeprefix("*").split()
+                classes[cls] = KnownClass(tuple(bases.split()), tuple(added), tail.startswith("*"))
+            else:
+                names, _, cls = line.partition(": ")
+                instances |= dict.fromkeys(names.split(), cls)
+    return classes, instances
+
+
+# Classes by name, and the class of each builtin function or constant.
+CLASSES, CLASS_OF_BUILTIN = _read_classes()
+BUILTINS = frozenset(
+    name.removeprefix("builtins.") for name in (*CLASSES, *CLASS_OF_BUILTIN) if name.startswith("builtins.")
 )
+
+
+@cache
+def ancestors(name: str) -> tuple[str, ...]:
+    """Return a known class and its ancestors, nearest first; nothing for other names.
+
+    >>> ancestors("builtins.KeyError")[:2], ancestors("requests.Session")
+    (('builtins.KeyError', 'builtins.LookupError'), ())
+    """
+    order = [name] if name in CLASSES else []
+    for each in order:
+        order += [base for base in CLASSES[each].bases if base not in order and base in CLASSES]
+    return tuple(order)
+
+
+@cache
+def attributes(name: str) -> dict[str, str] | None:
+    """Return the class that defines each attribute of a known class; None if it may have others."""
+    order = ancestors(name)
+    known = [CLASSES[each] for each in order]
+    if not order or any(each.is_open or not set(each.bases) <= CLASSES.keys() for each in known):
+        return None
+    return {each: cls for cls in reversed(order) for each in CLASSES[cls].own}
 
 
 def is_class_like(name: str) -> bool:
@@ -37,8 +89,8 @@ def is_class_like(name: str) -> bool:
     [True, False, True, False]
     """
     owner, _, last = name.rpartition(".")
-    if owner == "builtins":
-        return isinstance(getattr(builtins, last, None), type)
+    if owner == "builtins" or name in CLASSES:
+        return name in CLASSES
     if name in LOWER_CASE_CLASSES:
         return True
     bare = last.lstrip("_")
@@ -46,14 +98,12 @@ def is_class_like(name: str) -> bool:
 
 
 def is_subclass(name: str, other: object) -> bool:
-    """Whether a builtin class is a subclass of another.
+    """Whether a known class is a subclass of another.
 
     >>> is_subclass("builtins.KeyError", "builtins.Exception"), is_subclass("os.error", "builtins.Exception")
     (True, False)
     """
-    classes = [getattr(builtins, str(each).removeprefix("builtins."), None) for each in (name, other)]
-    cls, base = classes
-    return isinstance(cls, type) and isinstance(base, type) and issubclass(cls, base)
+    return other in ancestors(name)
 
 
 def makes_instance(name: str) -> bool:
@@ -67,14 +117,31 @@ def makes_instance(name: str) -> bool:
 
 
 def may_have(owner: str, name: str) -> bool:
-    """Whether an external object may have an attribute; False only where builtins show that it has not.
+    """Whether an external object may have an attribute; False only where the tables show that it has not.
+
+    A class has its own attributes and those of `type`.
 
     >>> may_have("builtins.str", "join"), may_have("builtins.str", "walk"), may_have("os", "walk")
     (True, False, True)
+    >>> may_have("builtins.len", "__name__"), may_have("builtins.len", "close")
+    (True, False)
+    >>> may_have("threading.Thread", "_target"), may_have("typing.Mapping", "crawler")
+    (True, False)
     """
-    if owner in WITHOUT_MEMBERS:
-        return hasattr(object, name)
-    module, _, rest = owner.partition(".")
-    if module != "builtins" or "." in rest or not isinstance(cls := getattr(builtins, rest, None), type):
+    if owner in CLASS_OF_BUILTIN:
+        return name in (attributes(CLASS_OF_BUILTIN[owner]) or ())
+    if owner.startswith(OPEN_PREFIXES):
         return True
-    return hasattr(cls, name)
+    known = attributes("builtins.object" if owner in WITHOUT_MEMBERS else owner)
+    if known is None or name in known:
+        return True
+    return owner not in (*WITHOUT_MEMBERS, "builtins.object") and name in (attributes("builtins.type") or ())
+
+
+def builtin_owner(cls: str, name: str) -> str | None:
+    """Return the class that defines an attribute of the instances of a builtin class; None if they have none.
+
+    >>> builtin_owner("types.FunctionType", "__name__"), builtin_owner("builtins.int", "__class__")
+    ('types.FunctionType', 'builtins.object')
+    """
+    return (attributes(cls) or {}).get(name)

@@ -1,223 +1,220 @@
 """Compute method resolution orders (C3), and look up which class defines an attribute.
 
-    values.mro(cls)                        # the class and its ancestors, external classes included
-    values.defining_class(cls, "run")      # first class of the repository that has it, else an external one
+    mro(state, cls)                        # the class and its ancestors, external classes included
+    defining_class(state, cls, "run")      # first class of the repository that has it, else an external one
 
 Bases are the objects of expressions, so they become known during the analysis. When the bases of a class
 change, or an attribute is stored on a class, all lookups in the class and its subclasses are repeated. An
 external base may have any attribute that no class of the repository has.
-
-Tests: `tests/unit/relate/test_attributes.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import Any, TypeGuard
+from typing import Any
 
-from codeanatomy.relate.program import (
-    OBJ_CLASS,
-    OBJ_EXTERNAL,
-    OP_STORE_ATTRIBUTE,
-    Program,
-)
+from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.external_names import may_have
-from codeanatomy.relate.values.linked_programs import LinkedPrograms
-from codeanatomy.relate.values.solver import Object, prefer_strong
+from codeanatomy.relate.values.solver import Object, prefer_strong, strong
+from codeanatomy.relate.values.state import State
 
 ENUMS = frozenset(f"enum.{name}" for name in ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "ReprEnum"))
 # Classes of one MRO.
 MAX_MRO = 5000
 
 
-class Hierarchy(LinkedPrograms):
-    """Bases, MROs and attribute lookup."""
-
-    def __init__(self, programs: Sequence[Program], limit: int | None = None) -> None:
-        super().__init__(programs, limit)
-        self._mros: dict[Object, list[Object]] = {}
-        # Defining classes by class and attribute name, valid until the MRO changes.
-        self._lookups: dict[Object, dict[str, Object | None]] = {}
-        # Lookups to repeat, by class: attribute name, function to call, its arguments.
-        self._watchers: dict[Object, list[tuple[str, Callable[..., None], tuple[Any, ...]]]] = {}
-        self._subclasses: dict[Object, dict[Object, None]] = {}
-        self._added_class_fields: set[tuple[Object, str]] = set()
-        self.inconsistent: dict[Object, None] = {}
-
-    def watch_bases(self, file: int, number: int) -> None:
-        """Repeat the lookups in a class when its bases become known."""
-        obj = self.object(OBJ_CLASS, file, number)
-        for node, _, _ in self.programs[file].classes[number].bases:
-            self.subscribe(self.global_node(file, node), self._new_bases, obj)
-
-    def _new_bases(self, objects: Sequence[Object], cls: Object) -> None:
-        for obj in objects:
-            self._subclasses.setdefault(obj & ~1, {})[cls] = None
-        self.repeat_lookups(cls)
-
-    def repeat_lookups(self, cls: Object) -> None:
-        """Repeat the lookups in a class and its subclasses."""
-        affected: dict[Object, None] = {cls: None}
-        todo = [cls]
-        while todo:
-            for each in self._subclasses.get(todo.pop(), ()):
-                if each not in affected:
-                    affected[each] = None
-                    todo.append(each)
-        for each in affected:
-            self._mros.pop(each, None)
-            self._lookups.pop(each, None)
-        for each in affected:
-            for name, then, data in list(self._watchers.get(each, ())):
-                then(self.defining_class(each, name), *data)
-
-    def bases(self, cls: Object) -> list[Object]:
-        """Return the base classes; of alternatives the first one, preferably of the repository."""
-        file, declared = self.cls(cls)
-        bases: list[Object] = []
+def watch_bases(state: State, file: int) -> None:
+    """Repeat the lookups in each class of a file when its bases become known."""
+    for number, declared in enumerate(state.programs[file].classes):
+        obj = state.object(ir.OBJ_CLASS, file, number)
         for node, _, _ in declared.bases:
-            objects = prefer_strong(self.points_to[self.global_node(file, node)] or ()) if node >= 0 else []
-            kinds = [(obj & ~1, self.objects[obj >> 1].kind) for obj in objects]
-            own = [obj for obj, kind in kinds if kind == OBJ_CLASS and obj != cls]
-            external = [obj for obj, kind in kinds if kind == OBJ_EXTERNAL]
-            bases += (own or external)[:1]
-        return bases
+            state.subscribe(state.node(file, node), _add_bases, obj)
 
-    def mro(self, cls: Object) -> list[Object]:
-        """Return the MRO of a class, the class itself first, external classes included."""
-        known = self._mros.get(cls)
-        if known is not None:
-            return known
-        todo = [cls]
-        # Not recursive: a chain of classes may be longer than the stack is deep.
-        visited: set[Object] = set()
-        while todo:
-            each = todo[-1]
-            bases = [base for base in self.bases(each) if self.objects[base >> 1].kind == OBJ_CLASS]
-            missing = [base for base in bases if base not in self._mros and base not in visited]
-            visited.add(each)
-            if missing:
-                todo += missing
-            else:
-                todo.pop()
-                if each not in self._mros:
-                    self._mros[each] = self._linearize(each)
-        return self._mros[cls]
 
-    def _linearize(self, cls: Object) -> list[Object]:
-        bases = list(dict.fromkeys(self.bases(cls)))
-        # A class that is its own ancestor has no MRO yet.
-        chains = [self._mros.get(base, [base]) for base in bases]
-        if len(chains) == 1 and cls not in chains[0]:
-            return [cls, *chains[0]][:MAX_MRO]
-        order = merge_c3([*map(list, chains), list(bases)])
-        if order is None or cls in order:
-            self.inconsistent[cls] = None
-            order = [
-                each for each in dict.fromkeys(base for chain in chains for base in chain) if each != cls
-            ]
-        return [cls, *order][:MAX_MRO]
+def _add_bases(state: State, objects: Sequence[Object], cls: Object) -> None:
+    for obj in objects:
+        state.classes.subclasses.setdefault(strong(obj), {})[cls] = None
+    repeat_lookups(state, cls)
 
-    def defining_class(self, cls: Object, name: str, after: Object | None = None) -> Object | None:
-        """Return the class that defines an attribute: one of the repository, else an external one, else None.
 
-        With `after`, search only the part of the MRO behind that class, as `super()` does.
-        """
-        if after is not None:
-            order = self.mro(cls)
-            return self._first_defining(order[order.index(after) + 1 :], name) if after in order else None
-        known = self._lookups.get(cls)
-        if known is None:
-            known = self._lookups[cls] = {}
-        if name not in known:
-            known[name] = self._first_defining(self.mro(cls), name)
-        return known[name]
+def repeat_lookups(state: State, cls: Object) -> None:
+    """Repeat the lookups in a class and its subclasses."""
+    affected: dict[Object, None] = {cls: None}
+    todo = [cls]
+    while todo:
+        for each in state.classes.subclasses.get(todo.pop(), ()):
+            if each not in affected:
+                affected[each] = None
+                todo.append(each)
+    for each in affected:
+        state.classes.mros.pop(each, None)
+        state.classes.lookups.pop(each, None)
+    for each in affected:
+        for name, then, data in list(state.classes.watchers.get(each, ())):
+            then(state, defining_class(state, each, name), *data)
 
-    def _first_defining(self, order: Sequence[Object], name: str) -> Object | None:
-        objects, programs, added = self.objects, self.programs, self._added_class_fields
-        external = None
-        for each in order:
-            kind, first, second, _ = objects[each >> 1]
-            if kind == OBJ_CLASS:
-                if name in programs[first].classes[second].attrs or (each, name) in added:
-                    return each
-            elif external is None and may_have(first, name):
-                external = each
-        return external
 
-    def is_repository_class(self, holder: Object | None) -> TypeGuard[Object]:
-        """Whether the result of a lookup is a class of the repository."""
-        return holder is not None and self.objects[holder >> 1].kind == OBJ_CLASS
+def bases(state: State, cls: Object) -> list[Object]:
+    """Return the base classes; of alternatives the first one, preferably of the repository."""
+    file, declared = state.cls(cls)
+    parents: list[Object] = []
+    for node, _, _ in declared.bases:
+        objects = prefer_strong(state.points_to[state.node(file, node)] or ()) if node >= 0 else []
+        kinds = [(strong(obj), state.kind[obj]) for obj in objects]
+        own = [obj for obj, kind in kinds if kind == ir.OBJ_CLASS and obj != cls]
+        external = [obj for obj, kind in kinds if kind == ir.OBJ_EXTERNAL]
+        if any(kind == ir.OBJ_NAMED_TUPLE for _, kind in kinds):
+            external.append(state.object(ir.OBJ_EXTERNAL, "collections.namedtuple"))
+        parents += (own or external)[:1]
+    return parents
 
-    def watch_attribute(self, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
-        """Call then(defining class, *data) now and whenever the lookup is repeated."""
-        watchers = self._watchers.get(cls)
-        if watchers is None:
-            watchers = self._watchers[cls] = []
-        watchers.append((name, then, data))
-        then(self.defining_class(cls, name), *data)
 
-    def class_field(self, cls: Object, name: str) -> int:
-        """Return the node of an attribute defined by a class itself."""
-        is_new = name not in self.fields.get(cls, ())
-        node = self.field(cls, name)
-        if is_new:
-            file, declared = self.cls(cls)
-            if name in declared.attrs:
-                self.flow(self.global_node(file, declared.attrs[name][0]), node)
-        return node
-
-    def external_bases(self, cls: Object) -> list[str]:
-        """Return the names of the external classes in the MRO of a class."""
-        return [
-            self.objects[each >> 1].first
-            for each in self.mro(cls)
-            if self.objects[each >> 1].kind == OBJ_EXTERNAL
+def mro(state: State, cls: Object) -> list[Object]:
+    """Return the MRO of a class, the class itself first, external classes included."""
+    known = state.classes.mros.get(cls)
+    if known is not None:
+        return known
+    todo = [cls]
+    # Not recursive: a chain of classes may be longer than the stack is deep.
+    visited: set[Object] = set()
+    while todo:
+        each = todo[-1]
+        missing = [
+            base
+            for base in bases(state, each)
+            if state.kind[base] == ir.OBJ_CLASS and base not in state.classes.mros and base not in visited
         ]
+        visited.add(each)
+        if missing:
+            todo += missing
+        else:
+            todo.pop()
+            if each not in state.classes.mros:
+                state.classes.mros[each] = _linearize(state, each)
+    return state.classes.mros[cls]
 
-    def is_enum(self, cls: Object) -> bool:
-        """Whether the attributes of a class are its instances."""
-        return any(name in ENUMS for name in self.external_bases(cls))
 
-    def metaclass_nodes(self, cls: Object) -> list[int]:
-        """Return the nodes of the `metaclass` keywords of a class and its ancestors."""
-        nodes = []
-        for each in self.mro(cls & ~1):
-            kind, file, number, _ = self.objects[each >> 1]
-            keywords = self.programs[file].classes[number].keywords if kind == OBJ_CLASS else ()
-            for keyword, value in keywords:
-                if keyword == "metaclass" and value >= 0:
-                    nodes.append(self.global_node(file, value))
-        return nodes
+def _linearize(state: State, cls: Object) -> list[Object]:
+    parents = list(dict.fromkeys(bases(state, cls)))
+    # A class that is its own ancestor has no MRO yet.
+    chains = [state.classes.mros.get(base, [base]) for base in parents]
+    if len(chains) == 1 and cls not in chains[0]:
+        return [cls, *chains[0]][:MAX_MRO]
+    order = merge_c3([*map(list, chains), parents])
+    if order is None or cls in order:
+        state.classes.inconsistent[cls] = None
+        order = [each for each in dict.fromkeys(base for chain in chains for base in chain) if each != cls]
+    return [cls, *order][:MAX_MRO]
 
-    @cached_property
-    def _assigned_attributes(self) -> dict[Object, set[str]]:
-        """Names of the attributes that methods assign on their first parameter, by class of the method."""
-        assigned: dict[Object, set[str]] = {}
-        for file, program in enumerate(self.programs):
-            selves = {
-                function.parameters[0].node: function.owner
-                for function in program.functions
-                if function.owner >= 0 and function.parameters
-            }
-            for op in program.ops:
-                if op[0] == OP_STORE_ATTRIBUTE and op[1] in selves:
-                    assigned.setdefault(self.object(OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
+
+def defining_class(state: State, cls: Object, name: str, after: Object | None = None) -> Object | None:
+    """Return the class that defines an attribute: one of the repository, else an external one, else None.
+
+    With `after`, search only the part of the MRO behind that class, as `super()` does.
+    """
+    if after is not None:
+        order = mro(state, cls)
+        return _first_defining(state, order[order.index(after) + 1 :], name) if after in order else None
+    known = state.classes.lookups.get(cls)
+    if known is None:
+        known = state.classes.lookups[cls] = {}
+    if name not in known:
+        known[name] = _first_defining(state, mro(state, cls), name)
+    return known[name]
+
+
+def _first_defining(state: State, order: Sequence[Object], name: str) -> Object | None:
+    objects, programs, added = state.objects, state.programs, state.classes.added_fields
+    external = None
+    for each in order:
+        kind, first, second, _ = objects[each]
+        if kind == ir.OBJ_CLASS:
+            if name in programs[first].classes[second].attrs or (each, name) in added:
+                return each
+        elif external is None and may_have(first, name):
+            external = each
+    return external
+
+
+def watch_attribute(state: State, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
+    """Call then(state, defining class, *data) now and whenever the lookup is repeated."""
+    watchers = state.classes.watchers.get(cls)
+    if watchers is None:
+        watchers = state.classes.watchers[cls] = []
+    watchers.append((name, then, data))
+    then(state, defining_class(state, cls, name), *data)
+
+
+def class_field(state: State, cls: Object, name: str) -> int:
+    """Return the node of an attribute defined by a class itself."""
+    is_new = name not in state.fields.get(cls, ())
+    node = state.field(cls, name)
+    if is_new:
+        file, declared = state.cls(cls)
+        if name in declared.attrs:
+            state.flow(state.node(file, declared.attrs[name][0]), node)
+    return node
+
+
+def wrapping_class(state: State, cls: Object) -> Object | None:
+    """Return the class whose `__call__` passes its arguments on to a stored function, if `cls` has it."""
+    holder = defining_class(state, cls, "__call__") if state.classes.wrapping else None
+    return holder if holder in state.classes.wrapping else None
+
+
+def external_bases(state: State, cls: Object) -> list[str]:
+    """Return the names of the external classes in the MRO of a class."""
+    return [state.objects[each].first for each in mro(state, cls) if state.kind[each] == ir.OBJ_EXTERNAL]
+
+
+def is_enum(state: State, cls: Object) -> bool:
+    """Whether the attributes of a class are its instances."""
+    return any(name in ENUMS for name in external_bases(state, cls))
+
+
+def metaclass_nodes(state: State, cls: Object) -> list[int]:
+    """Return the nodes of the `metaclass` keywords of a class and its ancestors."""
+    nodes = []
+    for each in mro(state, strong(cls)):
+        kind, file, number, _ = state.objects[each]
+        keywords = state.programs[file].classes[number].keywords if kind == ir.OBJ_CLASS else ()
+        for keyword, value in keywords:
+            if keyword == "metaclass" and value >= 0:
+                nodes.append(state.node(file, value))
+    return nodes
+
+
+def _assigned_attributes(state: State) -> dict[Object, set[str]]:
+    """Return the names of attributes that methods assign on their first parameter, by class of the method."""
+    assigned = state.classes.assigned
+    if assigned is not None:
         return assigned
+    assigned = state.classes.assigned = {}
+    for file, program in enumerate(state.programs):
+        selves = {
+            function.parameters[0].node: function.owner
+            for function in program.functions
+            if function.owner >= 0 and function.parameters
+        }
+        for op in program.ops:
+            if op[0] == ir.OP_STORE_ATTRIBUTE and op[1] in selves:
+                assigned.setdefault(state.object(ir.OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
+    return assigned
 
-    def _is_assigned(self, cls: Object, name: str) -> bool:
-        """Whether a method of the class or of an ancestor assigns the attribute on its first parameter."""
-        return self.objects[cls >> 1].kind == OBJ_CLASS and any(
-            name in self._assigned_attributes.get(each, ()) for each in self.mro(cls)
-        )
 
-    def _add_class_field(self, cls: Object, name: str) -> None:
-        """Record that an attribute is stored on a class whose body does not define it."""
-        if name not in self.cls(cls)[1].attrs and (cls, name) not in self._added_class_fields:
-            self._added_class_fields.add((cls, name))
-            self._lookups.clear()
-            self.repeat_lookups(cls)
+def is_assigned(state: State, cls: Object, name: str) -> bool:
+    """Whether a method of the class or of an ancestor assigns the attribute on its first parameter."""
+    return state.kind[cls] == ir.OBJ_CLASS and any(
+        name in _assigned_attributes(state).get(each, ()) for each in mro(state, cls)
+    )
+
+
+def add_class_field(state: State, cls: Object, name: str) -> None:
+    """Record that an attribute is stored on a class whose body does not define it."""
+    if name not in state.cls(cls)[1].attrs and (cls, name) not in state.classes.added_fields:
+        state.classes.added_fields.add((cls, name))
+        state.classes.lookups.clear()
+        repeat_lookups(state, cls)
 
 
 def merge_c3(chains: list[list[Object]]) -> list[Object] | None:

@@ -5,9 +5,10 @@
     tools/run.py             tools.run      folders without `__init__.py` are namespace packages
     back/app/__init__.py     app            a package below a plain folder: that folder is a root ...
     ns/part/__init__.py      ns.part        ... unless a file of the repository imports `ns.part`
+    core.py                  pkg.core       the root is the package `pkg` (`sources.root_package`)
 
 A module that no root has is looked up beside the importing file, as Python does for scripts; otherwise it is
-external. A `.pyi` beside a `.py` is the same module. Tests: `tests/unit/relate/test_modules.py`.
+external. A `.pyi` beside a `.py` is the same module.
 """
 
 from __future__ import annotations
@@ -16,9 +17,25 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
+from codeanatomy.relate.program import Program
+
 INITS = ("__init__.py", "__init__.pyi")
 SOURCE_FOLDERS = frozenset({"src"})
 STANDARD_LIBRARY = "python-stdlib"
+
+
+def module_names_by_path(programs: Iterable[Program], package: str = "") -> dict[str, str]:
+    """Return the dotted module name of each path of a repository, whose root may be a package."""
+    programs = list(programs)
+    imported = (
+        each.module if each.name is None else f"{each.module}.{each.name}"
+        for program in programs
+        for each in program.imports
+        if each.level == 0
+    )
+    below = f"{package}/" if package else ""
+    names = module_names((below + program.path for program in programs), imported)
+    return {path.removeprefix(below): name for path, name in names.items()}
 
 
 def module_names(paths: Iterable[str], imported: Iterable[str]) -> dict[str, str]:

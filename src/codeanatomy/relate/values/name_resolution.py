@@ -4,27 +4,22 @@
     import os.path                      os: the external module
     try: import a / except: a = None    both the module and the variable
 
-A target is the id of a graph node. Tests: `tests/unit/relate/test_name_resolution.py`.
+A target is the id of a graph node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import binding_id, module_id, natural_id, scope_id
-from codeanatomy.relate.program import (
-    CLASS,
-    FUNCTION,
-    IMPORT,
-    OBJ_CLASS,
-    OBJ_FUNCTION,
-    PARAMETER,
-    Place,
-)
-from codeanatomy.relate.values.analysis import Values
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.program import Place
+from codeanatomy.relate.values.rules.imports import exports, star_imports, submodule
 from codeanatomy.relate.values.solver import Object
+from codeanatomy.relate.values.state import State
 
 # A step of the search through imports:
 # ("definition", file, number, name), ("import", file, number) or ("name", module, name).
@@ -39,63 +34,86 @@ class Target(NamedTuple):
     qname: str | None = None
 
 
+def split_text(text: str) -> tuple[str, str]:
+    """Return the label, if there is one, and the qualified name that a string is.
+
+    >>> split_text("web = shop.web:run"), split_text("shop.web.run")
+    (('web', 'shop.web.run'), ('', 'shop.web.run'))
+    """
+    label, _, name = text.rpartition("=")
+    return label.strip(), name.strip().replace(":", ".")
+
+
 class NameResolver:
     """Resolver of names, imports and class attributes of a repository."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: State) -> None:
         self.values = values
-        self._target_cache: dict[tuple[Any, ...], Target] = {}
-        self._parameter_ids: dict[tuple[int, Place], str] = {}
-        self._ids: dict[int, FileIds] = {}
+        self.repo_id = values.programs[0].repo_id if values.programs else ""
         # Targets by object and attribute, shared by all files.
         self.attribute_targets: dict[tuple[Object, str], Sequence[Target]] = {}
+        # Classes by the nodes of their targets.
+        self._classes: dict[str, Object] = {}
         # Targets of sets of objects, by attribute name, kind of access, enclosing class and objects.
         self.targets_by_use: dict[tuple[Any, ...], Sequence[Target]] = {}
-        self._resolved: dict[ResolutionStep, tuple[Target, ...]] = {}
+        # Computed once each: the ids of a file; the targets of a function, a class, an external name, a name
+        # bound in a scope (in a class, an attribute); the id of a parameter; all targets reached from a step.
+        self.ids = cache(lambda file: FileIds(values.programs[file].ids))
+        self.function, self.cls = cache(self._function), cache(self._class)
+        self.external, self.binding = cache(self._external), cache(self._binding)
+        self.parameter, self.search = cache(partial(self.node_id_at, "PARAMETER")), cache(self._search)
+        # What a step leads to, by its kind: its targets, and further steps.
+        self._follow: Mapping[str, Callable[..., tuple[Sequence[Target], Sequence[ResolutionStep]]]] = {
+            "definition": self._follow_definition,
+            "import": self._follow_import,
+            "name": self._follow_name,
+        }
 
     # -- graph nodes
-
-    def ids(self, file: int) -> FileIds:
-        """Return the ids of a file."""
-        known = self._ids.get(file)
-        if known is None:
-            known = self._ids[file] = FileIds(self.values.programs[file].ids)
-        return known
 
     def node_id_at(self, kind: str, file: int, place: Place) -> str:
         """Return the id of the graph node of this kind at a place of a file."""
         return self.ids(file).at(kind, place[0], place[1])
 
-    def function(self, file: int, number: int) -> Target:
-        """Return the target of a function."""
-        key = ("function", file, number)
-        target = self._target_cache.get(key)
-        if target is None:
-            values = self.values
-            place = values.programs[file].functions[number].place
-            qname = values.qualified_name(values.object(OBJ_FUNCTION, file, number))
-            target = self._target_cache[key] = Target(
-                "FUNCTION", self.node_id_at("FUNCTION", file, place), qname
-            )
-        return target
+    def _function(self, file: int, number: int) -> Target:
+        node = self.node_id_at("FUNCTION", file, self.values.programs[file].functions[number].place)
+        return Target("FUNCTION", node, self._qualified_name(ir.OBJ_FUNCTION, file, number))
 
-    def parameter(self, file: int, place: Place) -> str:
-        """Return the id of a parameter; cached, because many calls pass arguments to it."""
-        key = (file, place)
-        parameter_id = self._parameter_ids.get(key)
-        if parameter_id is None:
-            parameter_id = self._parameter_ids[key] = self.node_id_at("PARAMETER", file, place)
-        return parameter_id
+    def _class(self, file: int, number: int) -> Target:
+        node = self.node_id_at("CLASS", file, self.values.programs[file].classes[number].place)
+        self._classes[node] = self.values.object(ir.OBJ_CLASS, file, number)
+        return Target("CLASS", node, self._qualified_name(ir.OBJ_CLASS, file, number))
 
-    def cls(self, file: int, number: int) -> Target:
-        """Return the target of a class."""
-        key = ("class", file, number)
-        if key not in self._target_cache:
-            values = self.values
-            place = values.programs[file].classes[number].place
-            qname = values.qualified_name(values.object(OBJ_CLASS, file, number))
-            self._target_cache[key] = Target("CLASS", self.node_id_at("CLASS", file, place), qname)
-        return self._target_cache[key]
+    @cached_property
+    def named_in_texts(self) -> dict[str, list[Target]]:
+        """The functions and classes whose qualified names are strings of the repository."""
+        programs = self.values.programs
+        wanted = {split_text(text)[1] for program in programs for _, _, text, _ in program.dotted_texts}
+        named: dict[str, list[Target]] = {}
+        for file, program in enumerate(programs if wanted else ()):
+            functions = [(each.qualname, self.function) for each in program.functions]
+            classes = [(each.qualname, self.cls) for each in program.classes]
+            for own in (functions, classes):
+                for number, (qualname, find) in enumerate(own):
+                    name = f"{self.values.names[file]}.{qualname}"
+                    if name in wanted:
+                        named.setdefault(name, []).append(find(file, number))
+        # A name may also be re-exported: `from .web import run` in `shop/__init__.py`.
+        for name in sorted(wanted - named.keys()):
+            module, _, attribute = name.rpartition(".")
+            if module in self.values.modules.paths:
+                targets = self.search(("name", module, attribute))
+                named[name] = [target for target in targets if target.kind in ("FUNCTION", "CLASS")]
+        return named
+
+    def _qualified_name(self, kind: str, file: int, number: int) -> str:
+        return self.values.qualified_name(self.values.object(kind, file, number))
+
+    def _external(self, name: str) -> Target:
+        return Target("QUALIFIED_NAME", natural_id("QUALIFIED_NAME", self.repo_id, name), name)
+
+    def _binding(self, scope: str, name: str, owner: str) -> Target:
+        return Target("BINDING", binding_id(scope, name), f"{owner}.{name}" if owner else name)
 
     def module(self, name: str) -> Target:
         """Return the target of a module of the repository, a namespace package or an external module."""
@@ -107,27 +125,6 @@ class NameResolver:
         if name in values.modules.namespaces:
             return Target("PACKAGE", natural_id("PACKAGE", self.repo_id, name), name)
         return Target("EXTERNAL_MODULE", natural_id("EXTERNAL_MODULE", self.repo_id, name), name)
-
-    @property
-    def repo_id(self) -> str:
-        """The repository id; empty without programs."""
-        return self.values.programs[0].repo_id if self.values.programs else ""
-
-    def external(self, name: str) -> Target:
-        """Return the target of an external qualified name."""
-        key = ("external", name)
-        if key not in self._target_cache:
-            node = natural_id("QUALIFIED_NAME", self.repo_id, name)
-            self._target_cache[key] = Target("QUALIFIED_NAME", node, name)
-        return self._target_cache[key]
-
-    def binding(self, scope: str, name: str, owner: str) -> Target:
-        """Return the target of a name bound in a scope; in a class, of an attribute."""
-        key = ("binding", scope, name)
-        if key not in self._target_cache:
-            qname = f"{owner}.{name}" if owner else name
-            self._target_cache[key] = Target("BINDING", binding_id(scope, name), qname)
-        return self._target_cache[key]
 
     def module_binding(self, file: int, name: str) -> Target:
         """Return the target of a variable of a module."""
@@ -144,56 +141,37 @@ class NameResolver:
     def targets_of_definitions(self, file: int, numbers: Sequence[int], name: str) -> tuple[Target, ...]:
         """Return the targets of definitions; of variables only those of the module have one."""
         if len(numbers) == 1:
-            return self._search(("definition", file, numbers[0], name))
-        targets: dict[Target, None] = {}
-        for number in numbers:
-            targets.update(dict.fromkeys(self._search(("definition", file, number, name))))
-        return tuple(targets)
-
-    def targets_of_import(self, file: int, number: int) -> tuple[Target, ...]:
-        """Return the targets of an import."""
-        return self._search(("import", file, number))
-
-    def targets_of_name(self, module: str, name: str) -> tuple[Target, ...]:
-        """Return the targets of a name of a module."""
-        return self._search(("name", module, name))
+            return self.search(("definition", file, numbers[0], name))
+        every = (self.search(("definition", file, number, name)) for number in numbers)
+        return tuple(dict.fromkeys(target for targets in every for target in targets))
 
     def _search(self, start: ResolutionStep) -> tuple[Target, ...]:
-        """Return all targets reached from a step, through any number of imports."""
-        known = self._resolved.get(start)
-        if known is None:
-            reached: dict[Target, None] = {}
-            seen: set[ResolutionStep] = {start}
-            todo = [start]
-            while todo:
-                targets, steps = self._next(todo.pop())
-                reached.update(dict.fromkeys(targets))
-                todo += reversed([step for step in steps if step not in seen])
-                seen.update(steps)
-            known = self._resolved[start] = tuple(reached)
-        return known
-
-    def _next(self, step: ResolutionStep) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
-        """Return the targets of a step, and the further steps to follow."""
-        if step[0] == "definition":
-            return self._follow_definition(*step[1:])
-        return self._follow_import(*step[1:]) if step[0] == "import" else self._follow_name(*step[1:])
+        reached: dict[Target, None] = {}
+        seen: set[ResolutionStep] = {start}
+        todo = [start]
+        while todo:
+            kind, *operands = todo.pop()
+            targets, steps = self._follow[kind](*operands)
+            reached.update(dict.fromkeys(targets))
+            todo += reversed([step for step in steps if step not in seen])
+            seen.update(steps)
+        return tuple(reached)
 
     def _follow_definition(
         self, file: int, number: int, name: str
     ) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
         program = self.values.programs[file]
         definition = program.definitions[number]
-        if definition.kind == FUNCTION:
+        if definition.kind == ir.FUNCTION:
             return [self.function(file, definition.index)], ()
-        if definition.kind == CLASS:
+        if definition.kind == ir.CLASS:
             return [self.cls(file, definition.index)], ()
-        if definition.kind == PARAMETER:
+        if definition.kind == ir.PARAMETER:
             function = self.function(file, definition.index)
             parameter = program.functions[definition.index].parameters[int(definition.name)].name
             node = self.parameter(file, definition.place)
             return [Target("PARAMETER", node, f"{function.qname}.{parameter}")], ()
-        if definition.kind == IMPORT:
+        if definition.kind == ir.IMPORT:
             return (), [("import", file, definition.index)]
         if name in program.variables:
             return [self.module_binding(file, name)], ()
@@ -234,10 +212,10 @@ class NameResolver:
     def _star_source(self, file: int, name: str) -> str | None:
         """Return the last star-imported module that exports a name."""
         values = self.values
-        for star in reversed(values.star_imports(file)):
+        for star in reversed(star_imports(values, file)):
             if star in values.modules.paths:
                 other = values.files[values.modules.paths[star][0]]
-                if other != file and values.exports(other, name):
+                if other != file and exports(values, other, name):
                     return star
         return None
 
@@ -245,9 +223,9 @@ class NameResolver:
         """Return the targets of a name that its file does not bind; empty for builtins."""
         star = self._star_source(file, name)
         if star is not None:
-            return self.targets_of_name(star, name)
-        submodule = self.values.submodule(file, name)
-        return () if submodule is None else (self.module(submodule),)
+            return self.search(("name", star, name))
+        inner = submodule(self.values, file, name)
+        return () if inner is None else (self.module(inner),)
 
     def targets_in_class(self, cls: Object, name: str) -> tuple[Target, ...]:
         """Return the targets of an attribute defined by a class itself."""
@@ -257,6 +235,20 @@ class NameResolver:
             return (self.attribute(cls, name),)
         numbers = declared.attrs[name][1]
         kinds = {values.programs[file].definitions[number].kind for number in numbers}
-        if kinds <= {FUNCTION, CLASS, IMPORT}:
+        if kinds <= {ir.FUNCTION, ir.CLASS, ir.IMPORT}:
             return self.targets_of_definitions(file, numbers, name)
         return (self.attribute(cls, name),)
+
+    def members(self, target: Target, name: str) -> Sequence[Target]:
+        """Return the targets of a name in a module, an external name or a class, by its own definitions."""
+        kind, node, qname = target
+        if qname is not None and kind in ("MODULE", "PACKAGE", "EXTERNAL_MODULE"):
+            return self.search(("name", qname, name))
+        if kind == "QUALIFIED_NAME":
+            return (self.external(f"{qname}.{name}"),)
+        cls = self._classes.get(node)
+        return (
+            self.targets_in_class(cls, name)
+            if cls is not None and name in self.values.cls(cls)[1].attrs
+            else ()
+        )

@@ -5,8 +5,6 @@
 A pending call waits for the objects of its callee. One call may lead to others: a partial calls its function,
 a class its constructors, `map` its argument. These keep the site, so that callees are recorded at the call in
 the source.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
@@ -14,36 +12,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from codeanatomy.relate.program import NOTHING, POSITIONAL, Arg
 
 # File and index in its `sites`; negative for calls by attribute access, which are recorded elsewhere.
 SiteKey: TypeAlias = tuple[int, int]
 NOWHERE: SiteKey = (-1, -1)
+# Role of a callee that is a member of an external object.
+EXTERNAL_MEMBER = "member"
+# Roles of callees that the source calls itself, rather than an external function on its behalf.
+DIRECT_ROLES = frozenset({"call", "decorator"})
 
 
-class Call:
+class Call(Struct, eq=False):
     """A call whose callees are not all known yet."""
 
-    __slots__ = ("args", "depth", "dst", "is_decorator", "role", "where")
-
-    def __init__(
-        self,
-        where: SiteKey,
-        args: Sequence[Arg],
-        dst: int,
-        *,
-        is_decorator: bool = False,
-        role: str = "",
-        depth: int = 0,
-    ) -> None:
-        self.where = where
-        # Nodes are the solver's, not local to the file.
-        self.args = args
-        self.dst = dst
-        self.is_decorator = is_decorator
-        self.role = role
-        # Calls between the call in the source and this one (partial of a partial), to bound recursion.
-        self.depth = depth
+    where: SiteKey
+    # Nodes are the solver's, not local to the file.
+    args: Sequence[Arg]
+    dst: int
+    is_decorator: bool = False
+    role: str = ""
+    # Calls between the call in the source and this one (partial of a partial), to bound recursion.
+    depth: int = 0
 
     def with_args(self, args: Sequence[Arg], dst: int | None = None, role: str = "") -> Call:
         """Derive the call of a partial's function, constructor or callback, at the same site."""

@@ -7,13 +7,11 @@
     solver.run()
     solver.objects_at(b)      # [obj]
 
-This is the worklist algorithm of an inclusion-based points-to analysis. An object is an even number; with
-its lowest bit set (`WEAK`) it is a hint, known from an annotation only, and stays one wherever it flows. The
+This is the worklist algorithm of an inclusion-based points-to analysis. An object is an even number; the
+number after it (`as_hint`) is its hint, known from an annotation only, and stays one wherever it flows. The
 set of a node keeps the order of arrival, and only new objects are passed on (difference propagation). A rule
-that subscribes to a node is called with its new objects. A node takes at most `limit` objects, then it is
-marked as truncated: an answer with a hundred candidates is useless.
-
-Tests: `tests/unit/relate/test_solver.py`.
+that subscribes to a node is called with the context of the solver and the new objects of the node. A node
+takes at most `limit` objects, then it is marked as truncated: an answer with a hundred candidates is useless.
 """
 
 from __future__ import annotations
@@ -40,7 +38,9 @@ class Solver:
     third of the memory of a large repository.
     """
 
-    def __init__(self, limit: int = MAX_OBJECTS) -> None:
+    def __init__(self, context: Any = None, limit: int = MAX_OBJECTS) -> None:
+        # First argument of every rule.
+        self.context = context
         self.limit = limit
         # By node. A set of one object is shared by all nodes that have only this object, and never changes.
         self.points_to: list[dict[Object, None] | None] = []
@@ -93,7 +93,7 @@ class Solver:
         elif obj not in present and not (obj & WEAK and obj ^ WEAK in present):
             self._put_more(node, present, (obj,))
 
-    def flow(self, src: int, dst: int, weak: int = 0) -> None:
+    def flow(self, src: int, dst: int, weak: bool = False) -> None:
         """Add an edge: every object of src is in dst, as a hint if the edge is weak."""
         if src < 0 or dst < 0 or src == dst:
             return
@@ -164,7 +164,7 @@ class Solver:
             self._pending[node] = (*waiting, *new)
 
     def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
-        """Call rule(objects, *data) with the objects of a node, present and future."""
+        """Call rule(context, objects, *data) with the objects of a node, present and future."""
         if node < 0:
             return
         added, known = (rule, data), self._rules[node]
@@ -185,16 +185,16 @@ class Solver:
             self._tasks.append((rule, (tuple(present), *data)))
 
     def defer(self, rule: Callable[..., None], *data: Any) -> None:
-        """Call rule(*data) once, when the solver gets to it."""
+        """Call rule(context, *data) once, when the solver gets to it."""
         self._tasks.append((rule, data))
 
     def run(self) -> None:
         """Run deferred rules and propagate new objects until nothing changes."""
-        tasks, queue, pending = self._tasks, self._queue, self._pending
+        tasks, queue, pending, context = self._tasks, self._queue, self._pending, self.context
         while tasks or queue:
             if tasks:
                 rule, data = tasks.popleft()
-                rule(*data)
+                rule(context, *data)
                 continue
             node = queue.popleft()
             new = pending[node]
@@ -217,15 +217,51 @@ class Solver:
         rules = self._rules[node]
         if isinstance(rules, tuple):
             rule, data = rules
-            rule(new, *data)
+            rule(self.context, new, *data)
         elif rules is not None:
             for rule, data in list(rules):
-                rule(new, *data)
+                rule(self.context, new, *data)
 
     def objects_at(self, node: int) -> Sequence[Object]:
         """Return the objects of a node; hints only if there is nothing else."""
         objects = self.points_to[node] if node >= 0 else None
         return prefer_strong(objects) if objects else ()
+
+
+def is_hint(obj: Object) -> bool:
+    """Whether an object is only a hint.
+
+    >>> is_hint(4), is_hint(5)
+    (False, True)
+    """
+    return obj & WEAK == WEAK
+
+
+def strong(obj: Object) -> Object:
+    """Return the object that a hint hints at; an object that is no hint as it is.
+
+    >>> strong(4), strong(5)
+    (4, 4)
+    """
+    return obj & ~WEAK
+
+
+def as_hint(obj: Object, weak: bool = True) -> Object:
+    """Return the object as a hint, or as it is if not `weak`.
+
+    >>> as_hint(4), as_hint(4, False), as_hint(5, False)
+    (5, 4, 5)
+    """
+    return obj | weak
+
+
+def hint_like(obj: Object, other: Object) -> Object:
+    """Return an object derived from another: as a hint if the other is one.
+
+    >>> hint_like(4, 7), hint_like(4, 6)
+    (5, 4)
+    """
+    return obj | other & WEAK
 
 
 def as_hints(objects: Iterable[Object]) -> list[Object]:

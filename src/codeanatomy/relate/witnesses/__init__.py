@@ -5,4 +5,6 @@ claims        a claim, and the index of definitions by which witnesses name thei
 scip          claims of a SCIP index about identifiers
 type_checker  claims of a type checker about calls and references
 agreement     verdict: which candidates the claims confirm, contradict or add
+
+Tests: `tests/unit/relate/test_witnesses.py`.
 """

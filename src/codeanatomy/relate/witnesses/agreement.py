@@ -19,17 +19,16 @@ names a decorated function, and we know what the decorator replaced it with; or 
 definition has many names, and ours is the name by which the program imports it. Every other claim that
 matches no candidate is a `WitnessDisagreement`. Scores rank by confidence, then SCIP before pyrefly before
 values.
-
-Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import Evidence
+from codeanatomy.relate.values.hierarchy import external_bases, mro
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object
 from codeanatomy.relate.witnesses.claims import (
@@ -147,7 +146,7 @@ class Verdict:
                 position == DISAGREES
                 and claimed
                 and is_special(target)
-                and not ends_like_any(target, claimed)
+                and last_part(target) not in map(last_part, claimed)
             )
             if not is_unrelated:
                 self._positions.setdefault(target, []).append((claim, position))
@@ -161,31 +160,23 @@ class Verdict:
 
     def confidence(self, target: Target, own: float) -> float:
         """Return the confidence in a target: our own, or that of the best witness that agrees."""
-        if not self._positions or target not in self._positions:
-            return own
-        return max([own, *(CONFIDENCE[claim.witness] for claim in self._agreeing(target))])
-
-    def rank(self, target: Target) -> float:
-        """Return what the witnesses that agree add to the score of a target."""
-        if not self._positions or target not in self._positions:
-            return 0.0
-        return max([0.0, *(RANK[claim.witness] for claim in self._agreeing(target))])
-
-    def roles(self, target: Target) -> int | None:
-        """Return the symbol roles (bits) of SCIP, if it agrees."""
-        if not self._positions or target not in self._positions:
-            return None
-        return next((claim.roles for claim in self._agreeing(target) if claim.roles), None)
-
-    def _agreeing(self, target: Target) -> Iterator[Claim]:
-        return (claim for claim, position in self._positions.get(target, ()) if position == AGREES)
-
-    def evidence(self, target: Target) -> list[Evidence]:
-        """Return the positions of the witnesses on a target as evidence."""
-        if not self._positions:
-            return []
         positions = self._positions.get(target, ())
-        return [Evidence(claim.witness, claim.key, position != DISAGREES) for claim, position in positions]
+        return max([own, *(CONFIDENCE[claim.witness] for claim, position in positions if position == AGREES)])
+
+    def support(self, target: Target) -> tuple[float, int | None, list[Evidence]]:
+        """Return what witnesses add to the row of a target.
+
+        This is its bonus in the score and the symbol roles (bits) of SCIP, both if they agree; and evidence.
+        """
+        positions = self._positions.get(target)
+        if not positions:
+            return 0.0, None, []
+        agreeing = [claim for claim, position in positions if position == AGREES]
+        roles = next((claim.roles for claim in agreeing if claim.roles), None)
+        evidence = [
+            Evidence(claim.witness, claim.key, position != DISAGREES) for claim, position in positions
+        ]
+        return max([0.0, *(RANK[claim.witness] for claim in agreeing)]), roles, evidence
 
     def disagreements(self, file: int, place: Place) -> list[WitnessDisagreement]:
         """Return a diagnostic for each witness that agrees with no candidate."""
@@ -207,23 +198,11 @@ def is_special(target: Target) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def ends_like_any(target: Target, others: Iterable[Target]) -> bool:
-    """Whether one of the others has the same last part in its qualified name."""
-    return any(last_part(other) == last_part(target) for other in others)
-
-
 def _shown_names(targets: Sequence[Target]) -> str:
     """Return the first few names of targets, for a message."""
     shown = [target.qname or target.kind.lower() for target in targets[:MAX_SHOWN]]
     more = len(targets) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
-def is_external_call(claim: Claim) -> bool:
-    """Whether a claim only states that an instance of an external class is called."""
-    return all(
-        target.kind == "QUALIFIED_NAME" and last_part(target) == "__call__" for target in claim.targets
-    )
 
 
 class AgreementRules:
@@ -259,7 +238,9 @@ class AgreementRules:
         if claimed.kind in EXTERNAL_KINDS:
             return True
         base = self._owner(claimed)
-        return base is not None and (base in self.values.mro(owner) or self._is_protocol(base))
+        return base is not None and (
+            base in mro(self.values, owner) or not PROTOCOLS.isdisjoint(external_bases(self.values, base))
+        )
 
     def _owner(self, target: Target) -> Object | None:
         """Return the class of a method or attribute."""
@@ -267,9 +248,10 @@ class AgreementRules:
             return None
         return self.index.cls(target.qname.rpartition(".")[0])
 
-    def _is_protocol(self, cls: Object) -> bool:
-        return any(name in PROTOCOLS for name in self.values.external_bases(cls))
-
     def is_replaced(self, claim: Claim) -> bool:
         """Whether something else runs in place of the claimed function."""
-        return is_external_call(claim) or any(map(self.index.is_decorated, claim.targets))
+        # Or whether it only states that an instance of an external class is called.
+        is_external_call = all(
+            target.kind == "QUALIFIED_NAME" and last_part(target) == "__call__" for target in claim.targets
+        )
+        return is_external_call or any(map(self.index.is_decorated, claim.targets))

@@ -7,24 +7,19 @@
 Witnesses name a definition by the place of its identifier, or by a qualified name. `DefinitionIndex` finds
 the definition at a place; a claim of a place without a definition is dropped. An external name is accepted if
 it is valid Python, and is replaced by the public name under which programs import it.
-
-Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
-from codeanatomy.relate.program import (
-    FUNCTION,
-    OBJ_CLASS,
-    OBJ_EXTERNAL,
-    OBJ_FUNCTION,
-    OBJ_PROPERTY_DECORATOR,
-)
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.hierarchy import defining_class
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
+from codeanatomy.relate.values.results import program_objects
 from codeanatomy.relate.values.solver import Object
 
 SCIP, PYREFLY = "scip", "pyrefly"
@@ -84,73 +79,68 @@ class DefinitionIndex:
         self.resolver = resolver
         self.values = resolver.values
         self.attributes = attributes
-        self._by_place: dict[int, dict[tuple[int | None, int | None], Object | Target]] = {}
-        self._classes: dict[str, Object] | None = None
-        self._functions: dict[str, Object] | None = None
-        self._decorated: dict[str, bool] | None = None
+        # By the spans of their identifiers.
+        self._in_file = cache(lambda file: dict(self._definitions_in(file)))
+        # Functions by node, classes by qualified name; nodes of decorated functions, and whether a decorator
+        # makes them a property.
+        self._functions: dict[str, Object] = {}
+        self._classes: dict[str, Object] = {}
+        self._decorated: dict[str, bool] = {}
 
     def fill(self) -> None:
-        """Index the whole repository now: processes that emit some files each would do it again."""
-        self.cls(None)
-        self._function_nodes()
-        self._decorated_functions()
+        """Index the whole repository: processes that emit some files each share it."""
+        values = self.values
+        for file, program in enumerate(values.programs):
+            nodes = [self.resolver.function(file, number).node for number in range(len(program.functions))]
+            for number, function in enumerate(nodes):
+                self._functions[function] = values.object(ir.OBJ_FUNCTION, file, number)
+            for number, declared in enumerate(program.classes):
+                name = f"{values.names[file]}.{declared.qualname}"
+                self._classes.setdefault(name, values.object(ir.OBJ_CLASS, file, number))
+            for _, kind, number, node in program.decorators:
+                if kind == ir.FUNCTION:
+                    known = self._decorated.get(nodes[number], False)
+                    self._decorated[nodes[number]] = known or self._makes_property(file, node)
 
     def at(self, file: int, bstart: int, bend: int) -> Object | Target | None:
         """Return the function or class with its identifier at a place, the parameter there, or None."""
-        if file not in self._by_place:
-            self._by_place[file] = dict(self._file_definitions(file))
-        return self._by_place[file].get((bstart, bend))
+        return self._in_file(file).get((bstart, bend))
 
-    def _file_definitions(self, file: int) -> Iterable[tuple[tuple[int | None, int | None], Object | Target]]:
+    def _definitions_in(self, file: int) -> Iterator[tuple[tuple[int | None, int | None], Object | Target]]:
         values, program = self.values, self.values.programs[file]
         definitions: dict[tuple[int | None, int | None], Object] = {}
         for number, function in enumerate(program.functions):
-            definitions[function.place[:2]] = values.object(OBJ_FUNCTION, file, number)
+            definitions[function.place[:2]] = values.object(ir.OBJ_FUNCTION, file, number)
             owner = f"{values.names[file]}.{function.qualname}"
             for each in function.parameters:
                 node = self.resolver.node_id_at("PARAMETER", file, each.place)
                 yield each.place[:2], Target("PARAMETER", node, f"{owner}.{each.name}")
         for number, cls in enumerate(program.classes):
-            definitions[cls.place[:2]] = values.object(OBJ_CLASS, file, number)
+            definitions[cls.place[:2]] = values.object(ir.OBJ_CLASS, file, number)
         for start, end, whole_start, whole_end in program.names:
             if (whole_start, whole_end) in definitions:
                 yield (start, end), definitions[whole_start, whole_end]
 
     def target(self, obj: Object) -> Target:
         """Return the node of a function or class."""
-        kind, file, number, _ = self.values.objects[obj >> 1]
-        if kind == OBJ_FUNCTION:
+        kind, file, number, _ = self.values.objects[obj]
+        if kind == ir.OBJ_FUNCTION:
             return self.resolver.function(file, number)
         return self.resolver.cls(file, number)
 
     def function(self, target: Target) -> Object | None:
         """Return the function of a target; None if it is not a function of the repository."""
-        return self._function_nodes().get(target.node)
-
-    def _function_nodes(self) -> Mapping[str, Object]:
-        if self._functions is None:
-            self._functions = {}
-            for file, program in enumerate(self.values.programs):
-                for number in range(len(program.functions)):
-                    node = self.resolver.function(file, number).node
-                    self._functions[node] = self.values.object(OBJ_FUNCTION, file, number)
-        return self._functions
+        return self._functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
         """Return the class with a qualified name, or None."""
-        if self._classes is None:
-            self._classes = {}
-            for file, program in enumerate(self.values.programs):
-                for number, declared in enumerate(program.classes):
-                    name = f"{self.values.names[file]}.{declared.qualname}"
-                    self._classes.setdefault(name, self.values.object(OBJ_CLASS, file, number))
         return None if qname is None else self._classes.get(qname)
 
     def call_targets(self, cls: Object) -> tuple[Target, ...]:
         """Return the targets of a call of a class: the class, and the repository's constructors that run."""
         targets = [self.target(cls)]
         for name in CONSTRUCTORS:
-            holder = self.values.defining_class(cls, name)
+            holder = defining_class(self.values, cls, name)
             if self.values.is_repository_class(holder):
                 members = self.resolver.targets_in_class(holder, name)
                 targets += (member for member in members if member.kind == "FUNCTION")
@@ -162,7 +152,7 @@ class DefinitionIndex:
         for spelling in (name, f"_{declared.name.lstrip('_')}{name}"):
             if spelling in declared.attrs:
                 return self.resolver.targets_in_class(cls, spelling)
-            if (cls, spelling) in self.attributes or spelling in declared.fields:
+            if (cls, spelling) in self.attributes or spelling in [each.name for each in declared.fields]:
                 return (self.resolver.attribute(cls, spelling),)
         return ()
 
@@ -173,29 +163,17 @@ class DefinitionIndex:
 
     def is_decorated(self, target: Target) -> bool:
         """Whether a target is a function with a decorator, which may have replaced it."""
-        return target.node in self._decorated_functions()
+        return target.node in self._decorated
 
     def is_property(self, target: Target) -> bool:
         """Whether a function is a property: a call of the attribute calls its result."""
-        return self._decorated_functions().get(target.node, False)
-
-    def _decorated_functions(self) -> Mapping[str, bool]:
-        """Return the nodes of decorated functions, and whether a decorator makes them a property."""
-        if self._decorated is None:
-            self._decorated = {}
-            for file, program in enumerate(self.values.programs):
-                for _, kind, number, node in program.decorators:
-                    if kind == FUNCTION:
-                        function = self.resolver.function(file, number).node
-                        is_property = self._decorated.get(function, False)
-                        self._decorated[function] = is_property or self._makes_property(file, node)
-        return self._decorated
+        return self._decorated.get(target.node, False)
 
     def _makes_property(self, file: int, node: int) -> bool:
-        keys = [self.values.objects[obj >> 1] for obj in self.values.program_objects(file, node)]
+        keys = [self.values.objects[obj] for obj in program_objects(self.values, file, node)]
         return any(
-            key.kind == OBJ_PROPERTY_DECORATOR
-            or (key.kind == OBJ_EXTERNAL and key.first.endswith("property"))
+            key.kind == ir.OBJ_PROPERTY_DECORATOR
+            or (key.kind == ir.OBJ_EXTERNAL and key.first.endswith("property"))
             for key in keys
         )
 

@@ -1,14 +1,14 @@
 """Look up the claims of SCIP and a type checker by the places of our names, attributes and calls.
 
     witnesses = Witnesses(resolver, attributes)
-    claims = witnesses.file_claims(file)
+    claims = FileClaims(witnesses, file)
     verdict = claims.verdict(place, [target], claims.name(place))      # see `witnesses.agreement`
     verdict.confidence(target, 0.7), verdict.added
 
 SCIP resolves identifiers. If an identifier names a function or class, a call of it calls that; a variable may
 hold anything, so SCIP claims nothing about a call of it. The type checker resolves calls, and references to
 functions and classes that are not called. Without witnesses there are no claims, and every candidate stays as
-it is. Tests: `tests/unit/relate/test_witnesses.py`.
+it is.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ FORMS = {
     "with": ("with",),
     "attribute": ("property",),
     "format": ("format",),
+    "callback": ("argument",),
 }
 DELETE_ITEM = "__delitem__"
 
@@ -47,10 +48,6 @@ class Witnesses:
         self.no_claims = Verdict(self.rules, (), ())
         if any(program.scip or program.checker_calls for program in resolver.values.programs):
             self.index.fill()
-
-    def file_claims(self, file: int) -> FileClaims:
-        """Return the claims about one file."""
-        return FileClaims(self, file)
 
 
 class FileClaims:
@@ -88,7 +85,7 @@ class FileClaims:
         if self.is_empty:
             return []
         start, end, _ = place
-        return [*self.scip.reference(start, end), *self.checker.reference(start, end)]
+        return [*self.scip.claims(start, end), *self.checker.reference(start, end)]
 
     def attribute(self, identifier: Place, whole: Place, name: str) -> list[Claim]:
         """Return the claims about what an attribute refers to, also those about a call of it."""
@@ -113,11 +110,11 @@ class FileClaims:
 
     def _callable(self, inner: Place, checker: Sequence[Claim]) -> list[Claim]:
         identifier = self._identifiers.get(inner[:2])
-        scip = [] if identifier is None else self.scip.call(identifier[0], identifier[1])
+        scip = [] if identifier is None else self.scip.claims(*identifier[:2], called=True)
         return [claim for claim in (*scip, *checker) if not any(map(is_declaration, claim.targets))]
 
     def implicit(self, place: Place, role: str) -> list[Claim]:
-        """Return the claims about what an operator, a subscript, a loop and the like run."""
+        """Return the claims about what an operator, a loop and the like run, or callbacks."""
         if self.is_empty:
             return []
         claims = self.checker.implicit(place, FORMS.get(role, ()))
@@ -126,16 +123,6 @@ class FileClaims:
         return [
             claim for claim in claims if any(last_part(target) == DELETE_ITEM for target in claim.targets)
         ]
-
-    def callbacks(self, place: Place) -> list[Claim]:
-        """Return the claims about functions passed to a call, which may run them."""
-        if self.is_empty:
-            return []
-        return self.checker.implicit(place, ("argument",))
-
-    def function(self, target: Target) -> Object | None:
-        """Return the function of a target; None if it is not a function of the repository."""
-        return self.witnesses.index.function(target)
 
     def verdict(
         self,

@@ -9,12 +9,12 @@ resolved by the place of its definition in the index; an attribute (`Base#path.`
 many places, by its class. A symbol of a package without definitions in the index is an external name.
 
 An index is untrusted input. A symbol that breaks the grammar, has no definition at the place given, or is not
-a valid Python name, claims nothing. Tests: `tests/unit/relate/test_witnesses.py`.
+a valid Python name, claims nothing.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from codeanatomy.node_ids import module_id, span_id
@@ -109,7 +109,8 @@ class ScipSymbols:
         self.values = index.values
         # Places of a symbol's definitions: file, first byte, byte after.
         self._places: dict[str, list[tuple[int, int, int]]] = {}
-        self._resolved: dict[str, SymbolTargets] = {}
+        # The nodes of a symbol.
+        self.resolve = cache(self._resolve)
         for file, program in enumerate(self.values.programs):
             for bstart, bend, symbol, roles in program.scip:
                 if (roles or 0) & DEFINITION:
@@ -118,13 +119,6 @@ class ScipSymbols:
                         places.append((file, bstart, bend))
         symbols = map(parse_symbol, self._places)
         self._packages = {symbol.package for symbol in symbols if symbol is not None}
-
-    def resolve(self, symbol: str) -> SymbolTargets:
-        """Return the nodes of a symbol."""
-        targets = self._resolved.get(symbol)
-        if targets is None:
-            targets = self._resolved[symbol] = self._resolve(symbol)
-        return targets
 
     def _resolve(self, symbol: str) -> SymbolTargets:
         parsed = parse_symbol(symbol)
@@ -146,7 +140,7 @@ class ScipSymbols:
             if isinstance(definition, Target):
                 targets[definition] = None
             elif definition is not None:
-                is_class = self.values.objects[definition >> 1].kind == OBJ_CLASS
+                is_class = self.values.kind[definition] == OBJ_CLASS
                 target = self.index.target(definition)
                 targets[target] = None
                 called.update(dict.fromkeys(self.index.call_targets(definition) if is_class else (target,)))
@@ -168,7 +162,7 @@ class ScipSymbols:
             head = symbol[: symbol.rindex("#") + 1]
             for file, bstart, bend in self._places.get(head, ()):
                 cls = self.index.at(file, bstart, bend)
-                if isinstance(cls, int) and self.values.objects[cls >> 1].kind == OBJ_CLASS:
+                if isinstance(cls, int) and self.values.kind[cls] == OBJ_CLASS:
                     targets.update(dict.fromkeys(self.index.member(cls, name)))
         elif all(suffix == MODULE for suffix in outer):
             for file in dict.fromkeys(file for file, _, _ in places):
@@ -206,15 +200,8 @@ class Occurrences:
             if symbol.endswith("/__init__:") and bend > bstart:
                 self._modules.setdefault(bend, (bstart, symbol, roles or 0))
 
-    def reference(self, bstart: int | None, bend: int | None) -> list[Claim]:
-        """Return the claim about what the identifier at a place refers to."""
-        return self._claim(bstart, bend, called=False)
-
-    def call(self, bstart: int | None, bend: int | None) -> list[Claim]:
-        """Return the claim about what a call of the identifier at a place runs."""
-        return self._claim(bstart, bend, called=True)
-
-    def _claim(self, bstart: int | None, bend: int | None, *, called: bool) -> list[Claim]:
+    def claims(self, bstart: int | None, bend: int | None, *, called: bool = False) -> list[Claim]:
+        """Return the claim about what the identifier at a place refers to, or what a call of it runs."""
         if bstart is None or bend is None:
             return []
         occurrence = self._at.get((bstart, bend))

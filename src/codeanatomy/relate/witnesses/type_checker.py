@@ -8,8 +8,6 @@
 As in the value analysis, a call of an external class claims the class, not its constructor, and a call of an
 external method claims the method of the receiver's class, not of the base that defines it. Synthesised
 methods (the `__init__` of a dataclass) have no place and claim only their class.
-
-Tests: `tests/unit/relate/test_witnesses.py`.
 """
 
 from __future__ import annotations
@@ -137,7 +135,7 @@ class CallTargets:
         if file is None or bstart is None or bend is None:
             return None
         definition = self.index.at(file, bstart, bend)
-        if not isinstance(definition, int) or self.index.values.objects[definition >> 1].kind != OBJ_FUNCTION:
+        if not isinstance(definition, int) or self.index.values.kind[definition] != OBJ_FUNCTION:
             return None
         return self.index.target(definition)
 

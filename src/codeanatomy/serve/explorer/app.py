@@ -50,7 +50,7 @@ from codeanatomy.serve.explorer import (
 from codeanatomy.serve.explorer.guard import MAX_BODY_BYTES, Guard
 from codeanatomy.serve.explorer.lakes import OpenLakes
 from codeanatomy.serve.explorer.links import symbol_link
-from codeanatomy.serve.explorer.runs import diff_page, run_pages, state_pages
+from codeanatomy.serve.explorer.runs import diff_page, report_pages, run_pages, state_pages
 from codeanatomy.serve.explorer.visit import Page, Visit, render
 
 LOG = logging.getLogger(__name__)
@@ -76,6 +76,7 @@ MODULES = (
     picture_pages,
     flow_pages,
     impact_page,
+    report_pages,
     run_pages,
     diff_page,
     state_pages,

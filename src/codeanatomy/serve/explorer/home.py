@@ -20,6 +20,7 @@ from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Query, nodes, of_repository
 from codeanatomy.query.status.run_reports import runs
 from codeanatomy.query.verbs.stats import count_call_sites
+from codeanatomy.serve.explorer.runs.report_pages import REPORTS
 from codeanatomy.serve.explorer.search import Suggestion
 from codeanatomy.serve.explorer.source_names import kind_label
 from codeanatomy.serve.explorer.visit import Page, Visit
@@ -46,12 +47,15 @@ def home_page(visit: Visit) -> Response:
             "sizes": sizes.get(row.repo_id, {}),
         }
         for row, fresh, coverage in zip(
-            manifests, freshness_of(visit.lake.reader, manifests), coverage_of(manifests), strict=True
+            manifests,
+            freshness_of(visit.lake.reader, manifests),
+            coverage_of(visit.lake.reader, manifests),
+            strict=True,
         )
     ]
     recent = runs(visit.lake.snapshot.root, RECENT_RUNS)
     more = len(everything) - len(repositories)
-    return visit.page("home.html", repositories=repositories, more=more, runs=recent)
+    return visit.page("home.html", repositories=repositories, more=more, runs=recent, reports=REPORTS)
 
 
 @lru_cache(maxsize=4)

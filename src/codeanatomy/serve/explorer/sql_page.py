@@ -32,7 +32,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from starlette.responses import Response
 
-from codeanatomy.catalog.views import OBSERVE_VIEWS, VIEWS
+from codeanatomy.catalog.views import RECORD_VIEWS, VIEWS
 from codeanatomy.errors import EnvironmentProblem, SqlRefused, UsageError
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.allowed import FUNCTIONS
@@ -243,7 +243,7 @@ def _page(
         problems=problems,
         result=result,
         views=VIEWS,
-        observe_views=OBSERVE_VIEWS,
+        record_views=RECORD_VIEWS,
         examples=[(title, visit.page_link("/sql", q=text)) for title, text in examples()],
         functions=" ".join(FUNCTIONS),
         keywords=" ".join(KEYWORDS.split()),

@@ -12,18 +12,20 @@ Tests: `tests/unit/serve/test_symbol_pages.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 from markupsafe import Markup
-from msgspec import Struct
+from msgspec import Struct, structs
 from starlette.responses import RedirectResponse, Response
 
 from codeanatomy.errors import UnknownName
 from codeanatomy.query.answers import Symbol
+from codeanatomy.query.ask import with_graph
 from codeanatomy.query.engines.statements import Query, RepositoryReader, Slice, nodes
 from codeanatomy.query.pictures.drawing import CERTAIN
+from codeanatomy.query.source_lines import with_source_lines
 from codeanatomy.query.symbols import (
     EXTERNAL_KINDS,
     KINDS,
@@ -34,7 +36,7 @@ from codeanatomy.query.symbols import (
 )
 from codeanatomy.query.verbs.calls import callees, callers
 from codeanatomy.query.verbs.impact import impact
-from codeanatomy.query.verbs.refs import RELATIONS, refs
+from codeanatomy.query.verbs.refs import DISTINCT_SQL, RELATIONS, refs
 from codeanatomy.query.verbs.result import VerbResult
 from codeanatomy.query.verbs.show import signature
 from codeanatomy.query.walks.docstrings import docstrings
@@ -113,7 +115,7 @@ def symbol_page(visit: Visit) -> Response:
             if symbol.kind in kinds
         ]
         lists = [_relative_list(visit, name, rows) for name, rows in related.result().items()]
-        of_uses = [each.result() for each in uses]
+        of_uses = _with_sources(visit, [each.result() for each in uses])
         # The members of a class or module come first, the uses of others.
         lists = [*lists, *of_uses] if symbol.kind in CONTAINERS else [*of_uses, *lists]
         shown = definitions.result()
@@ -163,7 +165,7 @@ def _list_page(visit: Visit, symbol: Symbol, name: str) -> Response:
     after = visit.number("after", 0, 0, MAX_ROWS)
     reader = RepositoryReader(visit.lake.reader, (symbol.repo_id,))
     if name in LISTS:
-        made = LISTS[name](visit, reader, symbol, after + LONG_LIST)
+        (made,) = _with_sources(visit, [LISTS[name](visit, reader, symbol, after + LONG_LIST)])
     else:
         made = _relative_list(visit, name, relatives(reader, symbol).get(name, []), after + LONG_LIST)
     return visit.page(
@@ -269,6 +271,10 @@ def _listed(visit: Visit, row: Mapping[str, Any]) -> ListRow:
     repo_id, path, line = row["repo_id"], row.get("path"), row.get("line")
     symbol = row.get("inside") or row["symbol"]
     return {
+        "repo_id": repo_id,
+        "path": path,
+        "line": line,
+        "source": None,
         "symbol": symbol,
         "kind": kind_label(row["kind"], row.get("subkind")) if "inside" not in row else "",
         "page": visit.symbol_link(repo_id, symbol) if symbol else None,
@@ -279,6 +285,17 @@ def _listed(visit: Visit, row: Mapping[str, Any]) -> ListRow:
         "note": (row.get("relation") or "").lower().replace("_", " "),
         "flow": flow_link(visit, repo_id, symbol) if row["kind"] == "PARAMETER" else None,
     }
+
+
+def _with_sources(visit: Visit, lists: Sequence[SymbolList]) -> list[SymbolList]:
+    """Add the text of its line to each row, with one look-up for all lists."""
+    rows = with_source_lines(
+        visit.lake.reader,
+        [row for each in lists for row in each.rows],
+        with_graph(visit.lake.snapshot.repositories.values()),
+    )
+    following = iter(rows)
+    return [structs.replace(each, rows=[next(following) for _ in each.rows]) for each in lists]
 
 
 def _of_verb(name: str, visit: Visit, reader: RepositoryReader, result: VerbResult, limit: int) -> SymbolList:
@@ -306,7 +323,8 @@ def _references(visit: Visit, reader: RepositoryReader, symbol: Symbol, limit: i
         return _of_verb("references", visit, reader, refs(reader, symbol), limit)
     query = Query(
         "SELECT e.path, e.bstart, e.bend, min(e.line) AS line, min(e.edge_kind) AS relation,"
-        " max(e.confidence) AS confidence, min(e.resolution_method) AS method FROM e GROUP BY 1, 2, 3",
+        " max(e.confidence) AS confidence, min(e.resolution_method) AS method"
+        f" FROM ({DISTINCT_SQL}) AS e GROUP BY 1, 2, 3",
         {"e": Slice("cpg_edges_by_dst", dst_node_id=symbol.ids, edge_kind=RELATIONS)},
         order=("path", "bstart", "bend"),
     )

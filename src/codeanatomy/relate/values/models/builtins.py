@@ -3,449 +3,348 @@
     map(f, xs)                calls f with the elements of xs, returns a generator of its results
     str(x)                    calls `__str__` or `__repr__` of x, returns a string
 
-A model is called with the value analysis, the pending call and the called object. Only functions that pass
-functions or objects of the repository on need one. The standard library is in `library`.
+A model is called with a `ModelCall`. Only functions that pass functions or objects of the repository on need
+one. The standard library is in `library`.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
-from codeanatomy.relate.program import (
-    OBJ_CLASS,
-    OBJ_CONTAINER,
-    OBJ_EXTERNAL,
-    OBJ_EXTERNAL_INSTANCE,
-    OBJ_INSTANCE,
-    OBJ_PROPERTY,
-    OBJ_STATIC_OR_CLASS_METHOD,
-    OBJ_STRING,
-    OBJ_STRING_PREFIX,
-    OBJ_SUPER,
-    POSITIONAL,
-)
-from codeanatomy.relate.values.containers import KEYS
-from codeanatomy.relate.values.pending_call import positional
-from codeanatomy.relate.values.solver import Object
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.dispatch import load_attribute
+from codeanatomy.relate.values.hierarchy import mro
+from codeanatomy.relate.values.models.model_call import ModelCall
+from codeanatomy.relate.values.rules.attribute_stores import store_attribute
+from codeanatomy.relate.values.rules.containers import KEYS, element_nodes, merge_from
+from codeanatomy.relate.values.rules.iteration import call_next, iterate_objects
+from codeanatomy.relate.values.rules.objects import add_instances
+from codeanatomy.relate.values.rules.special_methods import call_special_method
+from codeanatomy.relate.values.solver import Object, strong
 
-if TYPE_CHECKING:
-    from codeanatomy.relate.values.calls import Calls
-    from codeanatomy.relate.values.pending_call import Call
-
-RECEIVER_KINDS = (OBJ_INSTANCE, OBJ_CLASS)
-
-Model: TypeAlias = "Callable[[Calls, Call, Object], None]"
+Model: TypeAlias = Callable[[ModelCall], None]
+CONVERSIONS = ("__str__", "__repr__")
+RECEIVER_KINDS = (ir.OBJ_INSTANCE, ir.OBJ_CLASS)
 
 
-def run_callback(values: Calls, call: Call, callee: int, args: list[int], dst: int = -1) -> None:
-    """Call a function that the caller passed, at the site of the call."""
-    values.call_node(callee, call.with_args([positional(arg) for arg in args], dst, "callback"))
+# -- models that are parametrized
 
 
-def element_node(values: Calls, call: Call, src: int) -> int:
-    """Return a new node with what iteration over the objects of a node yields."""
-    node = values.new_node()
-    values.iterate(src, node, call.where)
-    return node
+def return_argument(c: ModelCall, position: int = 0) -> None:
+    c.flow(c.argument(position), c.result)
 
 
-def _model_map(values: Calls, call: Call, callee: Object) -> None:
-    created = values.new_container("generator", call.where)
-    result = values.new_node()
-    sources = [node for how, _, node in call.args if how == POSITIONAL][1:]
-    run_callback(
-        values, call, call.argument(0), [element_node(values, call, each) for each in sources], result
-    )
-    values.put(created, None, result)
-    values.add(call.dst, created)
+def return_instance(c: ModelCall, cls: str) -> None:
+    """Return an instance of an external class."""
+    c.returns(c.instance(cls), c.callee)
 
 
-def model_filter(values: Calls, call: Call, callee: Object) -> None:
-    created = values.new_container("generator", call.where)
-    element = element_node(values, call, call.argument(1))
-    run_callback(values, call, call.argument(0), [element])
-    values.put(created, None, element)
-    values.add(call.dst, created)
+def collect(c: ModelCall, kind: str, *, compares: bool = False) -> None:
+    """Return a new container with the elements of the argument, as `sorted` does."""
+    element = c.iterate(c.argument(0))
+    if compares:
+        compare(c, element, ("__lt__", "__gt__"))
+    c.returns(c.container(kind, element))
 
 
-def collect_elements(kind: str, *, compares: bool = False) -> Model:
-    """Return a model of `sorted` and the like: a new container with the elements of the argument."""
-
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        created = values.new_container(kind, call.where)
-        element = element_node(values, call, call.argument(0))
-        if compares:
-            call_comparisons(values, call, element, "__lt__", "__gt__")
-        values.put(created, None, element)
-        values.add(call.dst, created)
-
-    return model
-
-
-def call_comparisons(values: Calls, call: Call, element: int, *names: str) -> None:
+def compare(c: ModelCall, element: int, names: Sequence[str]) -> None:
     """Call the key function with the elements, or else these comparison methods on them."""
-    key = call.argument(-1, "key")
+    key = c.argument(-1, "key")
     if key >= 0:
-        run_callback(values, call, key, [element])
+        c.call(key, [element])
     else:
-        values.subscribe(
-            element, values.call_special_method, names, call.with_args([positional(element)], -1, "builtin")
-        )
+        c.call_special(element, names, [element])
 
 
-def copy_elements(kind: str) -> Model:
-    """Return a model of list(xs), tuple(xs), deque(xs): a copy that keeps its class."""
-
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        created = values.new_container(kind, call.where, cls=values.objects[callee >> 1].first)
-        if call.argument(0) >= 0:
-            values.put(created, None, element_node(values, call, call.argument(0)))
-        values.add(call.dst, created)
-
-    return model
+def copy(c: ModelCall, kind: str) -> None:
+    """Return a copy of the argument, of the class that is called: list(xs), deque(xs)."""
+    elements = [c.iterate(each) for each in c.positional[:1]]
+    c.returns(c.container(kind, *elements, cls=c.name))
 
 
-def model_dict(values: Calls, call: Call, callee: Object) -> None:
-    created = values.new_container("dict", call.where, cls=values.objects[callee >> 1].first)
-    for _, keyword, node in call.args:
-        if keyword is not None:
-            values.put(created, repr(keyword), node)
-    if call.argument(0) >= 0:
-        values.subscribe(call.argument(0), merge_entries, values, created, call)
-    values.add(call.dst, created)
+def choose(c: ModelCall, names: tuple[str, ...]) -> None:
+    """Return one of the elements or arguments, as `min` does."""
+    given, element = c.positional, c.node()
+    if len(given) == 1:
+        c.iterate(given[0], element)
+    for node in given if len(given) > 1 else ():
+        c.flow(node, element)
+    compare(c, element, names)
+    c.flow(element, c.result)
+    c.flow(c.argument(-1, "default"), c.result)
 
 
-def merge_entries(objects: list[Object], values: Calls, created: Object, call: Call) -> None:
-    """Add the entries of another dict, or of an iterable of pairs."""
-    for obj in objects:
-        if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) == "dict":
-            values.merge_from([obj], created)
-            continue
-        pair = values.new_node()
-        values.iterate_objects([obj], pair, call.where)
-        values.subscribe(pair, _merge_pairs, values, created)
+def run_special(
+    c: ModelCall, names: Sequence[str], *, result: str | None = None, returns_result: bool = False
+) -> None:
+    """Call a special method of the argument; return its result, or an instance of a builtin class."""
+    for node in c.positional[:1]:
+        c.call_special(node, names, c.positional[1:], c.result if returns_result else ir.NOTHING)
+    if result is not None:
+        c.returns(c.instance(f"builtins.{result}"))
 
 
-def _merge_pairs(objects: list[Object], values: Calls, created: Object) -> None:
-    """Add pairs of keys and values."""
-    for obj in objects:
-        if values.objects[obj >> 1].kind == OBJ_CONTAINER and values.container_kind(obj) in ("tuple", "list"):
-            for node in values.element_nodes(obj, "0"):
-                values.flow(node, values.field(created, KEYS))
-            for node in values.element_nodes(obj, "1"):
-                values.put(created, None, node)
+def wrap(c: ModelCall, kind: str, field: str, mark: str | None = None) -> None:
+    """Return an object with the argument in a field."""
+    created = c.object(kind, c.pending.where, mark)
+    c.flow(c.argument(0), c.field(created, field))
+    c.returns(created)
 
 
-def _model_min_max(*names: str) -> Model:
-    """Return a model of `min` or `max`: one of the elements or arguments."""
-
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        given = [node for how, _, node in call.args if how == POSITIONAL]
-        element = values.new_node()
-        if len(given) == 1:
-            values.iterate(given[0], element, call.where)
-        for node in given if len(given) > 1 else ():
-            values.flow(node, element)
-        call_comparisons(values, call, element, *names)
-        values.flow(element, call.dst)
-        values.flow(call.argument(-1, "default"), call.dst)
-
-    return model
+# -- iteration and containers
 
 
-def _model_enumerate(values: Calls, call: Call, callee: Object) -> None:
-    pair = values.new_container("tuple", call.where, "pair")
-    values.put(pair, "1", element_node(values, call, call.argument(0)))
-    return_generator_of(values, call, pair)
+def map_(c: ModelCall) -> None:
+    elements = [c.iterate(each) for each in c.positional[1:]]
+    c.returns(c.container("generator", c.call(c.argument(0), elements, c.node())))
 
 
-def model_zip(values: Calls, call: Call, callee: Object) -> None:
-    row = values.new_container("tuple", call.where, "row")
-    for index, (_, _, node) in enumerate(call.args):
-        values.put(row, str(index), element_node(values, call, node))
-    return_generator_of(values, call, row)
+def filter_(c: ModelCall) -> None:
+    element = c.iterate(c.argument(1))
+    c.call(c.argument(0), [element])
+    c.returns(c.container("generator", element))
 
 
-def return_generator_of(values: Calls, call: Call, obj: Object) -> None:
-    """Return a generator that yields the object."""
-    created = values.new_container("generator", call.where)
-    node = values.new_node()
-    values.add(node, obj)
-    values.put(created, None, node)
-    values.add(call.dst, created)
+def enumerate_(c: ModelCall) -> None:
+    pair = c.container("tuple", mark="pair")
+    c.put(pair, "1", c.iterate(c.argument(0)))
+    c.returns(c.container("generator", c.node(pair)))
 
 
-def _model_next(values: Calls, call: Call, callee: Object) -> None:
-    values.subscribe(call.argument(0), values.call_next, "__next__", call.dst, call.where)
-    values.flow(call.argument(1), call.dst)
+def zip_(c: ModelCall) -> None:
+    row = c.container("tuple", mark="row")
+    for index, (_, _, node) in enumerate(c.pending.args):
+        c.put(row, str(index), c.iterate(node))
+    c.returns(c.container("generator", c.node(row)))
 
 
-def _model_iter(values: Calls, call: Call, callee: Object) -> None:
-    if call.argument(1) >= 0:
-        created, result = values.new_container("generator", call.where), values.new_node()
-        run_callback(values, call, call.argument(0), [], result)
-        values.put(created, None, result)
-        values.add(call.dst, created)
+def next_(c: ModelCall) -> None:
+    c.state.subscribe(c.argument(0), call_next, "__next__", c.result, c.pending.where)
+    return_argument(c, 1)
+
+
+def iter_(c: ModelCall) -> None:
+    if c.argument(1) >= 0:
+        c.returns(c.container("generator", c.call(c.argument(0), [], c.node())))
+    else:
+        c.each(c.argument(0), _make_iterator)
+
+
+def _make_iterator(c: ModelCall, obj: Object) -> None:
+    if c.state.kind[obj] == ir.OBJ_INSTANCE:
+        call_special_method(c.state, [obj], ["__iter__"], c.pending.with_args([], role="builtin"))
+    else:
+        c.returns(obj)
+
+
+def consume(c: ModelCall) -> None:
+    c.iterate(c.argument(0))
+
+
+def dict_(c: ModelCall) -> None:
+    created = c.container("dict", cls=c.name)
+    merge(c, created)
+    c.returns(created)
+
+
+def merge(c: ModelCall, container: Object) -> None:
+    """Add the keyword arguments, and the entries of the first argument: a dict or an iterable of pairs."""
+    for keyword, node in c.keywords:
+        c.put(container, repr(keyword), node)
+    c.each(c.argument(0), _merge_entries, container)
+
+
+def _merge_entries(c: ModelCall, obj: Object, container: Object) -> None:
+    if c.is_container(obj, "dict"):
+        merge_from(c.state, [obj], container)
+    else:
+        pair = c.node()
+        iterate_objects(c.state, [obj], pair, c.pending.where)
+        c.each(pair, _merge_pair, container)
+
+
+def _merge_pair(c: ModelCall, pair: Object, container: Object) -> None:
+    if c.is_container(pair, "tuple", "list"):
+        for node in element_nodes(c.state, pair, "0"):
+            c.flow(node, c.field(container, KEYS))
+        for node in element_nodes(c.state, pair, "1"):
+            c.put(container, None, node)
+
+
+# -- attributes and classes
+
+
+def getattr_(c: ModelCall) -> None:
+    c.each(c.argument(1), _load_named)
+    return_argument(c, 2)
+
+
+def _load_named(c: ModelCall, obj: Object) -> None:
+    """Return the attributes of the first argument that a string names."""
+    kind, text, _, _ = c.state.objects[obj]
+    if kind == ir.OBJ_STRING:
+        c.state.subscribe(c.argument(0), load_attribute, text, c.result)
+    elif kind == ir.OBJ_STRING_PREFIX:
+        c.each(c.argument(0), _load_prefixed, text)
+
+
+def _load_prefixed(c: ModelCall, obj: Object, prefix: str) -> None:
+    """Return the attributes of an instance whose names start with a prefix."""
+    state = c.state
+    kind, cls, _, _ = state.objects[obj]
+    if kind != ir.OBJ_INSTANCE:
         return
-
-    def each(objects: list[Object]) -> None:
-        for obj in objects:
-            if values.objects[obj >> 1].kind == OBJ_INSTANCE:
-                values.call_special_method([obj], ["__iter__"], call.with_args([], call.dst, "builtin"))
-            else:
-                values.add(call.dst, obj)
-
-    values.subscribe(call.argument(0), each)
+    own = [each for each in mro(state, cls) if state.kind[each] == ir.OBJ_CLASS]
+    for name in dict.fromkeys(name for each in own for name in state.cls(each)[1].attrs):
+        if name.startswith(prefix):
+            load_attribute(state, [obj], name, c.result)
 
 
-def _model_getattr(values: Calls, call: Call, callee: Object) -> None:
-    if call.dst >= 0:
-        values.subscribe(call.argument(1), _load_named, values, call)
-    values.flow(call.argument(2), call.dst)
+def setattr_(c: ModelCall) -> None:
+    name = c.text(1)
+    if name is not None and c.argument(2) >= 0:
+        c.state.subscribe(c.argument(0), store_attribute, name, c.argument(2))
 
 
-def _load_named(objects: list[Object], values: Calls, call: Call) -> None:
-    """Read the attributes of the first argument whose names are these strings."""
-    for obj in objects:
-        kind, text, _, _ = values.objects[obj >> 1]
-        if kind == OBJ_STRING:
-            values.subscribe(call.argument(0), values.load_attribute, text, call.dst)
-        elif kind == OBJ_STRING_PREFIX:
-            values.subscribe(call.argument(0), _load_prefixed, values, text, call.dst)
+def type_(c: ModelCall) -> None:
+    if len(c.pending.args) == 1:
+        c.each(c.argument(0), _return_class)
 
 
-def _load_prefixed(objects: list[Object], values: Calls, prefix: str, dst: int) -> None:
-    """Read the attributes of instances whose names start with a prefix."""
-    for obj in objects:
-        kind, cls, _, _ = values.objects[obj >> 1]
-        own = (
-            [each for each in values.mro(cls) if values.objects[each >> 1].kind == OBJ_CLASS]
-            if kind == OBJ_INSTANCE
-            else []
-        )
-        names = dict.fromkeys(name for each in own for name in values.cls(each)[1].attrs)
-        for name in names:
-            if name.startswith(prefix):
-                values.load_attribute([obj], name, dst)
+def _return_class(c: ModelCall, obj: Object) -> None:
+    kind, cls, _, _ = c.state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        c.returns(cls, obj)
+    elif kind == ir.OBJ_EXTERNAL_INSTANCE:
+        c.returns(c.object(ir.OBJ_EXTERNAL, cls), obj)
 
 
-def _model_setattr(values: Calls, call: Call, callee: Object) -> None:
-    name = values.string_argument(call, 1)
-    if name is not None and call.argument(2) >= 0:
-        values.subscribe(call.argument(0), values.store_attribute, name, call.argument(2))
-
-
-def _model_type(values: Calls, call: Call, callee: Object) -> None:
-    if len(call.args) != 1 or call.dst < 0:
-        return
-
-    def each(objects: list[Object]) -> None:
-        for obj in objects:
-            kind, first, _, _ = values.objects[obj >> 1]
-            if kind == OBJ_INSTANCE:
-                values.add(call.dst, first | obj & 1)
-            elif kind == OBJ_EXTERNAL_INSTANCE:
-                values.add(call.dst, values.object(OBJ_EXTERNAL, first) | obj & 1)
-
-    values.subscribe(call.argument(0), each)
-
-
-def _model_super(values: Calls, call: Call, callee: Object) -> None:
-    if call.dst < 0:
-        return
-    given = [node for how, _, node in call.args if how == POSITIONAL]
+def super_(c: ModelCall) -> None:
+    given = c.positional
     if len(given) == 2:
-        values.subscribe(given[0], _model_explicit_super, values, given[1], call.dst)
+        c.each(given[0], _explicit_super, given[1])
         return
-    file, site = call.where
-    program = values.programs[file]
+    file, site = c.pending.where
+    program = c.state.programs[file]
     number = program.sites[site].function
     while number >= 0 and program.functions[number].owner < 0:
         number = program.functions[number].outer
-    if number < 0 or not program.functions[number].parameters:
-        return
-    function = program.functions[number]
-    cls = values.object(OBJ_CLASS, file, function.owner)
-    values.subscribe(
-        values.global_node(file, function.parameters[0].node), _add_super_objects, values, cls, call.dst
-    )
+    if number >= 0 and program.functions[number].parameters:
+        function = program.functions[number]
+        receiver = c.state.node(file, function.parameters[0].node)
+        c.each(receiver, _return_super, c.object(ir.OBJ_CLASS, file, function.owner))
 
 
-def _model_explicit_super(objects: list[Object], values: Calls, receiver: int, dst: int) -> None:
-    for obj in objects:
-        if values.objects[obj >> 1].kind == OBJ_CLASS:
-            values.subscribe(receiver, _add_super_objects, values, obj & ~1, dst)
+def _explicit_super(c: ModelCall, cls: Object, receiver: int) -> None:
+    if c.state.kind[cls] == ir.OBJ_CLASS:
+        c.each(receiver, _return_super, strong(cls))
 
 
-def _add_super_objects(objects: list[Object], values: Calls, cls: Object, dst: int) -> None:
-    for obj in objects:
-        if values.objects[obj >> 1].kind in RECEIVER_KINDS:
-            values.add(dst, values.object(OBJ_SUPER, cls, obj & ~1) | obj & 1)
+def _return_super(c: ModelCall, receiver: Object, cls: Object) -> None:
+    if c.state.kind[receiver] in RECEIVER_KINDS:
+        c.returns(c.object(ir.OBJ_SUPER, cls, strong(receiver)), receiver)
 
 
-def model_property(values: Calls, call: Call, callee: Object) -> None:
-    created = values.object(OBJ_PROPERTY, call.where)
+def property_(c: ModelCall) -> None:
+    created = c.object(ir.OBJ_PROPERTY, c.pending.where)
     for position, name in enumerate(("fget", "fset", "fdel")):
-        values.flow(call.argument(position, name), values.field(created, name))
-    values.add(call.dst, created)
+        c.flow(c.argument(position, name), c.field(created, name))
+    c.returns(created)
 
 
-def _wrap_method(how: str) -> Model:
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        created = values.object(OBJ_STATIC_OR_CLASS_METHOD, call.where, how)
-        values.flow(call.argument(0), values.field(created, "inner"))
-        values.add(call.dst, created)
-
-    return model
+def return_instances(c: ModelCall, position: int = 0, *, weak: bool = False) -> None:
+    """Return instances of the classes in an argument, as `object.__new__` does."""
+    c.state.subscribe(c.argument(position), add_instances, c.result, weak)
 
 
-def _model_object_new(values: Calls, call: Call, callee: Object) -> None:
-    """Model `object.__new__(cls)`."""
-    values.subscribe(call.argument(0), values.add_instances, call.dst, 0)
+# -- strings
 
 
-def return_first_argument(values: Calls, call: Call, callee: Object) -> None:
-    values.flow(call.argument(0), call.dst)
+def split(c: ModelCall) -> None:
+    c.returns(c.container("list", c.node(c.instance("builtins.str"))))
 
 
-def return_instance(cls: str) -> Model:
-    """Return a model of a function that returns an instance of an external class."""
-
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        if call.dst >= 0:
-            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, cls) | callee & 1)
-
-    return model
+def print_(c: ModelCall) -> None:
+    for node in c.positional:
+        c.call_special(node, CONVERSIONS)
 
 
-def _model_split(values: Calls, call: Call, callee: Object) -> None:
-    created = values.new_container("list", call.where)
-    node = values.new_node()
-    values.add(node, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-    values.put(created, None, node)
-    if call.dst >= 0:
-        values.add(call.dst, created)
-
-
-def _call_special(*names: str, result: str | None = None, returns_result: bool = False) -> Model:
-    """Return a model of a builtin that calls a special method of its argument and may return its result."""
-
-    def model(values: Calls, call: Call, callee: Object) -> None:
-        args = [node for how, _, node in call.args if how == POSITIONAL]
-        for node in args[:1]:
-            inner = call.with_args(
-                [positional(arg) for arg in args[1:]], call.dst if returns_result else -1, "builtin"
-            )
-            values.subscribe(node, values.call_special_method, names, inner)
-        if result is not None:
-            values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, f"builtins.{result}"))
-
-    return model
-
-
-def _model_print(values: Calls, call: Call, callee: Object) -> None:
-    for how, _, node in call.args:
-        if how == POSITIONAL:
-            values.subscribe(
-                node, values.call_special_method, ("__str__", "__repr__"), call.with_args([], -1, "builtin")
-            )
-
-
-def _model_format(values: Calls, call: Call, callee: Object) -> None:
-    for _, _, node in call.args:
-        names = ("__format__", "__str__", "__repr__")
-        values.subscribe(node, values.call_special_method, names, call.with_args([], -1, "builtin"))
-    values.add(call.dst, values.object(OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-
-
-def _model_consume(values: Calls, call: Call, callee: Object) -> None:
-    """Model `sum`, `any` and `all`, which iterate over their argument."""
-    element_node(values, call, call.argument(0))
+def format_(c: ModelCall) -> None:
+    for _, _, node in c.pending.args:
+        c.call_special(node, ("__format__", *CONVERSIONS))
+    c.returns(c.instance("builtins.str"))
 
 
 # Decorators that only declare the kind of a method; their application is not reported as a call.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
 STRING_METHODS = (
-    *(
-        "capitalize",
-        "casefold",
-        "center",
-        "expandtabs",
-        "format",
-        "format_map",
-        "join",
-        "ljust",
-        "lower",
-        "lstrip",
-    ),
-    *(
-        "removeprefix",
-        "removesuffix",
-        "replace",
-        "rjust",
-        "rstrip",
-        "strip",
-        "swapcase",
-        "title",
-        "translate",
-    ),
-    *("upper", "zfill"),
+    "capitalize casefold center expandtabs format_map join ljust lower lstrip removeprefix removesuffix"
+    " replace rjust rstrip strip swapcase title translate upper zfill"
 )
+# Builtins that call a special method of their argument, and the builtin class of their result.
+SPECIAL_METHODS = {
+    "len": (("__len__",), "int"),
+    "str": (CONVERSIONS, "str"),
+    "repr": (("__repr__",), "str"),
+    "format": (("__format__", *CONVERSIONS), "str"),
+    "bool": (("__bool__", "__len__"), "bool"),
+    "int": (("__int__", "__index__"), "int"),
+    "float": (("__float__", "__index__"), "float"),
+    "complex": (("__complex__", "__float__"), "complex"),
+    "bytes": (("__bytes__", "__iter__"), "bytes"),
+    "hash": (("__hash__",), "int"),
+    "dir": (("__dir__",), None),
+}
+# Builtins that return instances of external classes.
+INSTANCES = {
+    "open": "io.TextIOWrapper",
+    "input": "builtins.str",
+    "str.encode": "builtins.bytes",
+    "bytes.decode": "builtins.str",
+    **dict.fromkeys([f"str.{name}" for name in STRING_METHODS.split()], "builtins.str"),
+}
 BUILTIN_MODELS: Mapping[str, Model] = {
-    "builtins.map": _model_map,
-    "builtins.filter": model_filter,
-    "builtins.sorted": collect_elements("list", compares=True),
-    "builtins.reversed": collect_elements("generator"),
-    "builtins.list": copy_elements("list"),
-    "builtins.tuple": copy_elements("tuple"),
-    "builtins.set": copy_elements("set"),
-    "builtins.frozenset": copy_elements("set"),
-    "builtins.dict": model_dict,
-    "builtins.min": _model_min_max("__lt__", "__gt__"),
-    "builtins.max": _model_min_max("__gt__", "__lt__"),
-    "builtins.enumerate": _model_enumerate,
-    "builtins.zip": model_zip,
-    "builtins.iter": _model_iter,
-    "builtins.aiter": _model_iter,
-    "builtins.next": _model_next,
-    "builtins.getattr": _model_getattr,
-    "builtins.setattr": _model_setattr,
-    "builtins.type": _model_type,
-    "builtins.super": _model_super,
-    "builtins.property": model_property,
-    "builtins.staticmethod": _wrap_method("staticmethod"),
-    "builtins.classmethod": _wrap_method("classmethod"),
-    "builtins.object.__new__": _model_object_new,
-    "builtins.len": _call_special("__len__", result="int"),
-    "builtins.str": _call_special("__str__", "__repr__", result="str"),
-    "builtins.repr": _call_special("__repr__", result="str"),
-    "builtins.format": _call_special("__format__", "__str__", "__repr__", result="str"),
-    "builtins.bool": _call_special("__bool__", "__len__", result="bool"),
-    "builtins.int": _call_special("__int__", "__index__", result="int"),
-    "builtins.float": _call_special("__float__", "__index__", result="float"),
-    "builtins.complex": _call_special("__complex__", "__float__", result="complex"),
-    "builtins.bytes": _call_special("__bytes__", "__iter__", result="bytes"),
-    "builtins.hash": _call_special("__hash__", result="int"),
-    "builtins.abs": _call_special("__abs__", returns_result=True),
-    "builtins.round": _call_special("__round__", returns_result=True),
-    "builtins.divmod": _call_special("__divmod__", returns_result=True),
-    "builtins.pow": _call_special("__pow__", returns_result=True),
-    "builtins.dir": _call_special("__dir__"),
-    "builtins.print": _model_print,
-    "builtins.sum": _model_consume,
-    "builtins.any": _model_consume,
-    "builtins.all": _model_consume,
-    "builtins.open": return_instance("io.TextIOWrapper"),
-    "builtins.input": return_instance("builtins.str"),
-    **{f"builtins.str.{name}": return_instance("builtins.str") for name in STRING_METHODS},
+    "builtins.map": map_,
+    "builtins.filter": filter_,
+    "builtins.sorted": partial(collect, kind="list", compares=True),
+    "builtins.reversed": partial(collect, kind="generator"),
+    **{f"builtins.{kind}": partial(copy, kind=kind) for kind in ("list", "tuple", "set")},
+    "builtins.frozenset": partial(copy, kind="set"),
+    "builtins.dict": dict_,
+    "builtins.min": partial(choose, names=("__lt__", "__gt__")),
+    "builtins.max": partial(choose, names=("__gt__", "__lt__")),
+    "builtins.enumerate": enumerate_,
+    "builtins.zip": zip_,
+    "builtins.iter": iter_,
+    "builtins.aiter": iter_,
+    "builtins.next": next_,
+    "builtins.getattr": getattr_,
+    "builtins.setattr": setattr_,
+    "builtins.type": type_,
+    "builtins.super": super_,
+    "builtins.property": property_,
     **{
-        f"builtins.str.{name}": _model_split
-        for name in ("split", "rsplit", "splitlines", "partition", "rpartition")
+        f"builtins.{name}": partial(wrap, kind=ir.OBJ_STATIC_OR_CLASS_METHOD, field="inner", mark=name)
+        for name in ("staticmethod", "classmethod")
     },
-    "builtins.str.format": _model_format,
-    "builtins.str.encode": return_instance("builtins.bytes"),
-    "builtins.bytes.decode": return_instance("builtins.str"),
+    "builtins.object.__new__": return_instances,
+    **{
+        f"builtins.{name}": partial(run_special, names=names, result=result)
+        for name, (names, result) in SPECIAL_METHODS.items()
+    },
+    **{
+        f"builtins.{name}": partial(run_special, names=(f"__{name}__",), returns_result=True)
+        for name in ("abs", "round", "divmod", "pow")
+    },
+    "builtins.print": print_,
+    **{f"builtins.{name}": consume for name in ("sum", "any", "all")},
+    **{f"builtins.{name}": partial(return_instance, cls=cls) for name, cls in INSTANCES.items()},
+    **{
+        f"builtins.str.{name}": split for name in ["split", "rsplit", "splitlines", "partition", "rpartition"]
+    },
+    "builtins.str.format": format_,
 }

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from starlette.responses import Response
 
+from codeanatomy.lake.engine_facts import engine_text
 from codeanatomy.query.status.run_costs import RunCost, TableCost, run_costs, table_costs
 from codeanatomy.query.status.run_reports import (
     RunReport,
@@ -138,6 +139,7 @@ def run_page(visit: Visit) -> Response:
         repositories=report.repositories[:MAX_REPOSITORIES],
         before=before,
         after=after,
+        engine=engine_text(report.line.engine_facts) if report.line.engine_facts else None,
     )
 
 

@@ -3,8 +3,6 @@ import { element, getJson } from "./page.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const area = document.getElementById("excerpts");
-// Arrows beyond this number would hide the source; those of the chosen step are always drawn.
-const MOST = 120;
 let chosen = null;
 
 function drawn(name, attributes) {
@@ -44,20 +42,19 @@ function draw() {
   picture.setAttribute("width", area.clientWidth);
   picture.setAttribute("height", 1);
   picture.setAttribute("height", area.scrollHeight);
-  const leads = [...document.querySelectorAll(".lead[data-tail]")];
+  // Only those of the step in focus: all arrows at once would hide the source.
+  const leads = chosen === null ? [] : [...document.getElementById(chosen).querySelectorAll(".lead[data-tail]")];
   const pairs = new Set();
   const paths = leads.map((lead) => {
-    const lit = chosen !== null && lead.closest(".step").id === chosen;
     // Several relations of one pair of spans have one arrow.
-    const pair = `${lead.dataset.tail} ${lead.dataset.head} ${lit}`;
-    if (pairs.has(pair) || (pairs.size >= MOST && !lit)) return null;
+    const pair = `${lead.dataset.tail} ${lead.dataset.head}`;
+    if (pairs.has(pair)) return null;
     pairs.add(pair);
     const [tail, head] = [box(lead.dataset.tail, shift), box(lead.dataset.head, shift)];
     if (!tail || !head) return null;
-    const names = [lit ? "lit" : "", lead.querySelector(".unsure") ? "unsure" : ""].join(" ").trim();
-    return drawn("path", { d: curve(tail, head), class: names, "marker-end": "url(#arrow-head)" });
+    const name = lead.querySelector(".unsure") ? "unsure" : "";
+    return drawn("path", { d: curve(tail, head), class: name, "marker-end": "url(#arrow-head)" });
   });
-  picture.classList.toggle("some", chosen !== null);
   picture.replaceChildren(picture.firstElementChild, ...paths.filter(Boolean));
 }
 
@@ -121,14 +118,11 @@ if (area) {
   area.append(picture);
   for (const step of document.querySelectorAll(".step")) {
     step.addEventListener("mouseenter", () => choose(step));
-    step.addEventListener("mouseleave", () => choose(null));
     step.addEventListener("focusin", () => choose(step));
-    step.addEventListener("focusout", () => choose(null));
     step.addEventListener("click", () => show(step));
   }
   for (const line of area.querySelectorAll(".line[data-steps]")) {
     line.addEventListener("mouseenter", () => choose(document.getElementById(`step-${line.dataset.steps.split(" ")[0]}`)));
-    line.addEventListener("mouseleave", () => choose(null));
   }
   for (const details of document.querySelectorAll(".evidence")) details.addEventListener("toggle", () => explain(details));
   for (const source of area.querySelectorAll(".source")) source.addEventListener("scroll", redraw, { passive: true });
@@ -138,5 +132,6 @@ if (area) {
   if (start && !location.hash && area.scrollHeight > area.clientHeight) {
     area.scrollTop = start.getBoundingClientRect().top - area.getBoundingClientRect().top - area.clientHeight / 3;
   }
+  choose(document.querySelector(".step"));
   redraw();
 }

@@ -1,0 +1,67 @@
+"""Find the places that may use a definition, although no edge shows it: their attribute is not resolved.
+
+    unresolved_uses(reader, ("send",), "shop")     # [("shop", "send", "shop/mail.py", 104, 9)]
+
+`callers`, `refs` and `impact` note with it that their answer may lack rows (`note_unresolved_uses`), and
+`unused` holds back definitions of these names.
+
+Tests: `tests/unit/query/test_unresolved_uses.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import structs
+
+from codeanatomy.query.answers import Symbol, place
+from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, nodes
+from codeanatomy.query.verbs.result import VerbResult
+
+NAMED_KINDS = ("FUNCTION", "CLASS")
+
+
+def unresolved_uses(reader: Reader, names: Sequence[str], repo_id: str | None) -> list[Row]:
+    """Return the attributes of given names that are not resolved, or not to all of their targets."""
+    return reader.rows(
+        Query(
+            "SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM a JOIN p ON p.entity_id = a.node_id"
+            # A call whose candidates were cut may have any target of the name; the edge's id has the call's.
+            " UNION SELECT a.repo_id, a.name, a.path, a.bstart, a.line FROM c"
+            " JOIN s ON s.node_id = split_part(c.entity_id, ';', 2)"
+            " JOIN a ON a.file_id = s.file_id AND a.bstart >= s.bstart AND a.bend <= s.bend",
+            {
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
+                "s": nodes(("CALLSITE",), repo_id),
+                "p": unresolved_nodes("ATTRIBUTE_REF"),
+                "c": Slice("cpg_props", entity_kind=("edge",), prop_key=("cut",)),
+            },
+            order=("repo_id", "name", "path", "bstart"),
+        )
+    )
+
+
+def unresolved_nodes(kind: str) -> Slice:
+    """Return the properties with the reason why nodes of a kind are not resolved."""
+    return Slice("cpg_props", entity_kind=("node",), prop_key=("unresolved",), node_kind=(kind,))
+
+
+def note_unresolved_uses(reader: Reader, result: VerbResult, *symbols: Symbol) -> VerbResult:
+    """Add the notes to a result about symbols; it is unknown whether that is all if there are any."""
+    notes = unresolved_notes(reader, symbols)
+    return structs.replace(result, notes=(*result.notes, *notes), unknown=bool(notes))
+
+
+def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ...]:
+    """Return a note if places that may use the symbols could not be resolved."""
+    named = [each for each in symbols if each.kind in NAMED_KINDS]
+    names = sorted({each.symbol.rpartition(".")[2] for each in named})
+    repositories = {each.repo_id for each in named}
+    repo_id = next(iter(repositories)) if len(repositories) == 1 else None
+    uses = unresolved_uses(reader, names, repo_id) if names else []
+    if not uses:
+        return ()
+    _, name, path, _, line = uses[0]
+    what = f".{name}" if len(names) == 1 else "these names"
+    count = f"{len(uses):,} use{'s' if len(uses) > 1 else ''} of {what}, such as {place(path, line)},"
+    return (f"unknown whether this is all: {count} could not be resolved",)

@@ -1,0 +1,89 @@
+"""Read the solved values: the objects of a node of a file, and the callees of a site.
+
+    program_objects(state, file, node)        # objects of the node in its function and in all copies of it
+    callees(state, (file, site))              # [(object, role), ...]: what is called there
+
+Tests: `tests/unit/relate/test_emit.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.pending_call import DIRECT_ROLES, EXTERNAL_MEMBER, SiteKey
+from codeanatomy.relate.values.solver import Object, is_hint, prefer_strong
+from codeanatomy.relate.values.state import State
+
+DEFINITION_KINDS = (ir.OBJ_FUNCTION, ir.OBJ_CLASS)
+
+
+def program_objects(state: State, file: int, node: int) -> Sequence[Object]:
+    """Return the objects of a file's node in its function and all copies of it.
+
+    Hints count if there is nothing else, or only external objects while a hint names a class of the
+    repository.
+    """
+    if node < 0:
+        return ()
+    shared = state.offsets[file] + node
+    objects = state.points_to[shared] or {}
+    copied = state.copies.by_node.get(shared)
+    if copied is not None:
+        objects = dict(objects)
+        for each in copied:
+            objects.update(state.points_to[each] or {})
+    certain = [obj for obj in objects if not is_hint(obj)]
+    if len(certain) == len(objects):
+        return certain
+    declared = [obj for obj in objects if is_hint(obj) and state.kind[obj] == ir.OBJ_INSTANCE]
+    if declared and all(_is_external(state, obj) for obj in certain):
+        return declared
+    return certain or list(objects)
+
+
+def _is_external(state: State, obj: Object) -> bool:
+    """Whether an object is external, so that an annotated class of the repository is more precise."""
+    kind, first, _, _ = state.objects[obj]
+    return kind == ir.OBJ_EXTERNAL_MEMBER or (
+        kind == ir.OBJ_EXTERNAL_INSTANCE and not first.startswith("builtins.")
+    )
+
+
+def nodes_in_copies(state: State, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
+    """Yield the solver's nodes of a file's nodes, in the original and in each copy of their function."""
+    offset = state.offsets[file]
+    yield tuple(node if node < 0 else offset + node for node in nodes)
+    for copy in state.copies.by_file.get(file, ()):
+        copied = state.copies.nodes[copy]
+        if any(node in copied for node in nodes):
+            yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
+
+
+def is_truncated(state: State, file: int, node: int) -> bool:
+    """Whether a file's node or one of its copies had more objects than the limit."""
+    shared = state.offsets[file] + node
+    return node >= 0 and (
+        shared in state.truncated or not state.truncated.isdisjoint(state.copies.by_node.get(shared, ()))
+    )
+
+
+def callees(state: State, where: SiteKey) -> list[tuple[Object, str]]:
+    """Return the callees at a site with their roles.
+
+    Hints count if there is nothing better. A member of an external object, of which only the name is
+    known, is no better than a hint that names a function of the repository.
+    """
+    roles = state.calls.callees.get(where)
+    if not roles:
+        return []
+    certain = [obj for obj in roles if not is_hint(obj)]
+    if len(certain) == len(roles) and EXTERNAL_MEMBER not in roles.values():
+        return list(roles.items())
+    hinted = [obj for obj in roles if is_hint(obj) and state.kind[obj] in DEFINITION_KINDS]
+    if hinted and all(roles[obj] == EXTERNAL_MEMBER for obj in certain):
+        return [(obj, roles[obj]) for obj in hinted]
+    known = [obj for obj in certain if roles[obj] != EXTERNAL_MEMBER]
+    if any(state.kind[obj] == ir.OBJ_FUNCTION and roles[obj] in DIRECT_ROLES for obj in known):
+        return [(obj, roles[obj]) for obj in known]
+    return [(obj, roles[obj]) for obj in prefer_strong(roles)]

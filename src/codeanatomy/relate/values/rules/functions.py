@@ -1,0 +1,217 @@
+"""Enter functions: record the call, pass arguments to parameters, return results.
+
+    f(x)          objects of x flow into the parameter of f, objects of its result into the call
+    g()           of a generator function: an OBJ_GENERATOR; of an async function: an OBJ_COROUTINE
+    obj.prop      the function of a property is entered, too (`call_accessor`)
+
+A call through a hint returns the result as a hint, but passes no arguments. A function that returns a
+parameter unchanged returns each caller its own argument.
+
+Tests: `tests/unit/relate/test_callgraph_cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.arguments import (
+    VARIADIC,
+    ArgumentMatch,
+    PassedArgument,
+    is_accepted_call,
+    match_parameters,
+)
+from codeanatomy.relate.values.dispatch import record
+from codeanatomy.relate.values.function_copies import copy_for, copy_for_receiver, copy_of, original
+from codeanatomy.relate.values.pending_call import DIRECT_ROLES, NOWHERE, Call, positional
+from codeanatomy.relate.values.rules.containers import container_kind, element_nodes, merge_into, put_into
+from codeanatomy.relate.values.rules.iteration import iterate_objects, unpack_objects
+from codeanatomy.relate.values.rules.objects import admit_objects
+from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
+from codeanatomy.relate.values.state import State
+
+UNPACKED_BY_KEY = ("tuple", "list", "dict")
+
+
+def enter_function(state: State, obj: Object, receiver: Object | None, call: Call) -> None:
+    """Call a function: record it, pass the arguments and return the result."""
+    entry = (obj, receiver, call)
+    if entry in state.calls.entered:
+        return
+    state.calls.entered.add(entry)
+    file, function = state.function(obj)
+    skip = int(receiver is not None)
+    function_object = original(state, obj)
+    passed, unfilled, is_accepted = match_arguments(state, function_object, call.args, skip)
+    if not is_accepted and call.role in DIRECT_ROLES:
+        # Python would raise a TypeError.
+        return
+    weak = is_hint(obj)
+    record(state, call, as_hint(function_object, weak))
+    if not weak:
+        state.calls.arguments.setdefault((call.where, function_object), (call.args, skip))
+        state.calls.invoked.add(function_object)
+        key = (file, state.objects[obj].second)
+        if key in state.copies.copyable:
+            obj = copy_for(state, obj, call)
+        if receiver is not None:
+            obj = copy_for_receiver(state, obj, receiver)
+        if key in state.copies.forwarding:
+            state.calls.wrappers.setdefault(call.where, {}).setdefault(obj, (call, skip))
+        nodes = _parameter_nodes(state, obj)
+        if receiver is not None and nodes:
+            state.add(nodes[0], receiver)
+        for each in passed:
+            how = function.parameters[each.parameter].how
+            pass_argument(state, call.args[each.argument][2], how, nodes[each.parameter], each)
+        for number in unfilled:
+            state.flow(state.function_node(obj, function.parameters[number].default), nodes[number])
+    _flow_result(state, obj, receiver, call, passed, unfilled)
+
+
+def match_arguments(state: State, function: Object, args: Sequence[ir.Arg], skip: int) -> ArgumentMatch:
+    """Match arguments to the parameters of a function that is no copy; cached by the form of the call."""
+    key = (function, skip, tuple([(how, keyword) for how, keyword, _ in args]))
+    result = state.calls.matches.get(key)
+    if result is None:
+        parameters = state.function(function)[1].parameters
+        passed, unfilled = match_parameters(parameters, args, skip)
+        result = state.calls.matches[key] = ArgumentMatch(
+            passed, unfilled, is_accepted_call(parameters, args, passed, unfilled)
+        )
+    return result
+
+
+def _parameter_nodes(state: State, obj: Object) -> list[int]:
+    """Return the nodes that pass objects to the parameters of a function or copy."""
+    nodes = state.calls.parameter_nodes.get(obj)
+    if nodes is None:
+        file, function = state.function(obj)
+        nodes = state.calls.parameter_nodes[obj] = [
+            state.function_node(obj, each.node) for each in function.parameters
+        ]
+        for op in state.programs[file].ops[function.header[0] : function.header[1]]:
+            for at, each in enumerate(function.parameters) if op[0] == ir.OP_ANNOTATE else ():
+                if op[2] == each.node and op[1][0] in (ir.HINT_INSTANCE, ir.HINT_UNION):
+                    entrance = state.new_node()
+                    state.subscribe(entrance, admit_objects, nodes[at], file, op[1], each.place)
+                    nodes[at] = entrance
+    return nodes
+
+
+def pass_argument(state: State, src: int, how: str, dst: int, each: PassedArgument) -> None:
+    """Let the objects of an argument flow into a parameter of kind `how`."""
+    if src < 0:
+        return
+    if each.is_unpacked:
+        if how == "kwarg" or (how == "vararg" and each.key is None):
+            if how == "kwarg":
+                state.subscribe(dst, merge_into, src)
+                return
+            element = state.new_node()
+            state.subscribe(src, unpack_objects, None, element)
+            state.subscribe(dst, put_into, None, element, NOWHERE)
+            return
+        state.subscribe(src, _pass_unpacked, each.key, dst)
+    elif how in VARIADIC:
+        state.subscribe(dst, put_into, each.key, src, NOWHERE)
+    else:
+        state.flow(src, dst)
+
+
+def _pass_unpacked(state: State, objects: Sequence[Object], key: str | None, dst: int) -> None:
+    for obj in objects:
+        if state.kind[obj] == ir.OBJ_CONTAINER and container_kind(state, obj) in UNPACKED_BY_KEY:
+            for node in element_nodes(state, obj, key):
+                state.flow(node, dst, is_hint(obj))
+        else:
+            iterate_objects(state, [obj], dst, NOWHERE)
+
+
+def _flow_result(
+    state: State,
+    obj: Object,
+    receiver: Object | None,
+    call: Call,
+    passed: Sequence[PassedArgument],
+    unfilled: Sequence[int],
+) -> None:
+    """Let the result of a function flow into the node of the call."""
+    if call.dst < 0:
+        return
+    _, function = state.function(obj)
+    weak = is_hint(obj)
+    if function.is_generator:
+        state.add(call.dst, as_hint(state.object(ir.OBJ_GENERATOR, strong(obj)), weak))
+        return
+    if function.is_async:
+        state.add(call.dst, as_hint(state.object(ir.OBJ_COROUTINE, strong(obj)), weak))
+        return
+    state.flow(state.function_node(obj, function.result), call.dst, weak)
+    for number in function.returned:
+        parameter = function.parameters[number]
+        if number == 0 and receiver is not None:
+            state.add(call.dst, as_hint(receiver, weak))
+        given = [each for each in passed if each.parameter == number]
+        for each in given:
+            if not each.is_unpacked:
+                state.flow(call.args[each.argument][2], call.dst, weak)
+        if any(each.is_unpacked for each in given) or parameter.how in VARIADIC:
+            state.flow(state.function_node(obj, parameter.node), call.dst, weak)
+        if number in unfilled:
+            state.flow(state.function_node(obj, parameter.default), call.dst, weak)
+
+
+def call_accessor(
+    state: State,
+    node: int,
+    args: Sequence[Object],
+    dst: int,
+    receiver: Object,
+    name: str,
+    bound: Object | None = None,
+    how: str = "get",
+    value: int = -1,
+) -> None:
+    key = (node, dst, receiver, name, how, value)
+    if key in state.calls.accessors_called:
+        return
+    state.calls.accessors_called.add(key)
+    given = []
+    for arg in args:
+        node_of_arg = state.new_node()
+        state.add(node_of_arg, arg)
+        given.append(positional(node_of_arg))
+    if value >= 0:
+        given.append(positional(value))
+    call = Call(NOWHERE, given, dst, role="attribute")
+    state.subscribe(node, _call_accessor, call, strong(receiver), name, how, bound)
+
+
+def _call_accessor(
+    state: State,
+    objects: Sequence[Object],
+    call: Call,
+    receiver: Object,
+    name: str,
+    how: str,
+    bound: Object | None,
+) -> None:
+    for obj in objects:
+        kind, first, second, _ = state.objects[obj]
+        function = first if kind == ir.OBJ_BOUND_METHOD else obj
+        if state.kind[function] != ir.OBJ_FUNCTION:
+            continue
+        called = state.calls.by_access.setdefault((name, how), {})
+        called.setdefault(receiver, {})[original(state, function)] = None
+        if state.function(function)[1].name == "__getattr__":
+            # One copy per attribute name, because the result of `__getattr__` depends on it.
+            function = hint_like(copy_of(state, function, (call.where[0], name)), function)
+        enter_function(state, function, second if kind == ir.OBJ_BOUND_METHOD else bound, call)
+
+
+def remember_wrapped(state: State, objects: Sequence[Object], wrapped: int) -> None:
+    """Set `__wrapped__` of functions."""
+    for obj in objects:
+        state.flow(wrapped, state.field(obj, "__wrapped__"))

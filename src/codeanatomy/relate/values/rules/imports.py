@@ -1,0 +1,194 @@
+"""Resolve imports, and names bound outside of the file.
+
+    import a.b               the module of the repository, a namespace package, or an external module
+    from m import name       final value of the module's variable, a submodule, or a name of its star imports
+
+Tests: `tests/unit/relate/test_attributes.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.dispatch import attribute_node
+from codeanatomy.relate.values.external_names import BUILTINS
+from codeanatomy.relate.values.modules import INITS
+from codeanatomy.relate.values.rules.functions import call_accessor
+from codeanatomy.relate.values.solver import Object, as_hint
+from codeanatomy.relate.values.state import State
+
+MODULE_STRINGS = frozenset({"__name__", "__file__", "__doc__", "__package__", "__path__"})
+
+
+def module(state: State, name: str) -> Object:
+    """Return the object of a module, by absolute name: of the repository, a namespace or external."""
+    paths = state.modules.paths.get(name)
+    if paths:
+        return state.object(ir.OBJ_MODULE, state.files[paths[0]])
+    return (
+        state.object(ir.OBJ_NAMESPACE, name)
+        if name in state.modules.namespaces
+        else state.object(ir.OBJ_EXTERNAL, name)
+    )
+
+
+def bind_import(state: State, file: int, number: int, dst: int) -> None:
+    """Put the object that an import binds into a node."""
+    program = state.programs[file]
+    each = program.imports[number]
+    name = state.modules.absolute(program.path, each.module, each.level)
+    if name is None:
+        return
+    if each.name is None:
+        state.add(
+            dst, module(state, name.partition(".")[0] if each.binds_first and each.level == 0 else name)
+        )
+        if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
+            # The module is beside the file, so its first part is deeper in the absolute name.
+            parts = name.split(".")[: -each.module.count(".") or None]
+            state.add(dst, module(state, ".".join(parts)))
+        return
+    inner = f"{name}.{each.name}"
+    if name == state.names[file] and state.modules.has(inner):
+        # `from . import part` in the package itself: the submodule, not the variable bound by it.
+        state.add(dst, module(state, inner))
+    else:
+        state.flow(attribute_node(state, module(state, name), each.name), dst)
+
+
+def star_imports(state: State, file: int) -> list[str]:
+    """Return the absolute names of the modules that a file star-imports."""
+    if file not in state.lookups.stars:
+        program = state.programs[file]
+        modules = [
+            state.modules.absolute(program.path, each.module, each.level)
+            for each in program.imports
+            if each.bound is None
+        ]
+        state.lookups.stars[file] = [name for name in dict.fromkeys(modules) if name]
+    return state.lookups.stars[file]
+
+
+def exports(state: State, file: int, name: str) -> bool:
+    """Whether a star import of the module binds a name."""
+    exported = state.programs[file].exported
+    return is_exported(name, exported) and (exported is not None or has_name(state, file, name))
+
+
+def has_name(state: State, file: int, name: str) -> bool:
+    """Whether a module has a name, its own or by a star import."""
+    return name in state.programs[file].variables or name in _star_names(state).get(file, ())
+
+
+def _star_names(state: State) -> dict[int, set[str]]:
+    """Return the names that star imports bind in each file, through any number of modules."""
+    if state.lookups.star_names is not None:
+        return state.lookups.star_names
+    importers: dict[int, list[int]] = {}
+    for file in range(len(state.programs)):
+        for star in star_imports(state, file):
+            if star in state.modules.paths:
+                importers.setdefault(state.files[state.modules.paths[star][0]], []).append(file)
+    bound: dict[int, set[str]] = {}
+    state.lookups.star_names = bound
+    todo = deque((file, set(state.programs[file].variables)) for file in importers)
+    while todo:
+        file, names = todo.popleft()
+        exported = state.programs[file].exported
+        passed_on = {name for name in names if is_exported(name, exported)}
+        for importer in importers.get(file, ()):
+            own = bound.setdefault(importer, set())
+            new = passed_on - own
+            if new:
+                own |= new
+                todo.append((importer, new))
+    return bound
+
+
+def load_module_name(state: State, file: int, name: str, dst: int) -> None:
+    """Put the value of a module's attribute into a node."""
+    program = state.programs[file]
+    if name in program.variables:
+        state.flow(state.node(file, program.variables[name][1]), dst)
+        return
+    if name in MODULE_STRINGS:
+        state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        return
+    own = state.names[file]
+    if bind_from_star(state, file, name, dst):
+        return
+    for path in state.modules.paths.get(own, ())[1:]:
+        # The stub beside the module.
+        other = state.files[path]
+        if other != file and name in state.programs[other].variables:
+            state.flow(state.node(other, state.programs[other].variables[name][1]), dst)
+            return
+    if state.modules.has(f"{own}.{name}"):
+        state.add(dst, module(state, f"{own}.{name}"))
+        return
+    if "__getattr__" in program.variables:
+        obj = state.object(ir.OBJ_MODULE, file)
+        hook = state.node(file, program.variables["__getattr__"][1])
+        call_accessor(state, hook, [state.object(ir.OBJ_STRING, name)], dst, obj, name)
+        return
+    external = [star for star in star_imports(state, file) if not state.modules.has(star)]
+    if len(external) == 1 and not name.startswith("_"):
+        state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL, f"{external[0]}.{name}")))
+
+
+def bind_from_star(state: State, file: int, name: str, dst: int) -> bool:
+    """Put a name bound by a star import of a repository module into a node; False if there is none."""
+    # The last star import wins.
+    for star in reversed(star_imports(state, file)):
+        if star in state.modules.paths:
+            other = state.files[state.modules.paths[star][0]]
+            if other != file and exports(state, other, name):
+                state.flow(attribute_node(state, state.object(ir.OBJ_MODULE, other), name), dst)
+                return True
+    return False
+
+
+def bind_unbound_name(state: State, file: int, name: str, dst: int) -> None:
+    """Put the value of a name that the file does not bind into a node."""
+    if bind_from_star(state, file, name, dst):
+        return
+    inner = submodule(state, file, name)
+    if inner is not None:
+        state.add(dst, module(state, inner))
+    elif name in BUILTINS:
+        state.add(dst, state.object(ir.OBJ_EXTERNAL, f"builtins.{name}"))
+    elif name in MODULE_STRINGS:
+        state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+    else:
+        external = [star for star in star_imports(state, file) if not state.modules.has(star)]
+        if len(external) == 1:
+            state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL, f"{external[0]}.{name}")))
+
+
+def submodule(state: State, file: int, name: str) -> str | None:
+    """Return the submodule of this name if the file is a package; an import binds it there."""
+    inner = f"{state.names[file]}.{name}"
+    is_package = state.programs[file].path.rpartition("/")[2] in INITS
+    return inner if is_package and state.modules.has(inner) else None
+
+
+def is_exported(name: str, exported: Sequence[str] | None) -> bool:
+    """Whether a star import binds a name, by the module's `__all__` if it has one.
+
+    >>> is_exported("_a", None), is_exported("_a", ["_a"]), is_exported("b", ["_a"])
+    (False, True, False)
+    """
+    return not name.startswith("_") if exported is None else name in exported
+
+
+def _apply_unbound_name(state: State, file: int, op: ir.Op) -> None:
+    bind_unbound_name(state, file, op[1], state.node(file, op[2]))
+
+
+def _apply_import(state: State, file: int, op: ir.Op) -> None:
+    bind_import(state, file, op[2], state.node(file, op[1]))
+
+
+OPERATIONS = {ir.OP_UNBOUND_NAME: _apply_unbound_name, ir.OP_IMPORT: _apply_import}

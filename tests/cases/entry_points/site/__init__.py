@@ -1,0 +1,1 @@
+from site.packaged import main_program

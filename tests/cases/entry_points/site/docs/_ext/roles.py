@@ -1,0 +1,2 @@
+def setup(app):  # plugin setup sphinx
+    pass

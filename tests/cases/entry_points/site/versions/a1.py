@@ -1,0 +1,6 @@
+def upgrade():  # migration upgrade alembic
+    pass
+
+
+def create_table():
+    pass

@@ -1,0 +1,2 @@
+def run_migrations_online():  # migration run_migrations_online alembic
+    pass
