@@ -302,7 +302,7 @@ def test_the_command_counts(made: ThreeRuns, ran: RunCommand) -> None:
 
 
 def test_the_command_lists_rows_with_their_places(made: ThreeRuns, ran: RunCommand) -> None:
-    ask = ("changes", RELATIONS, "--since", made.runs[0][:15], "--repo", "c", "--lake", str(made.root))
+    ask = ("changes", RELATIONS, "--since", made.runs[0][:-1], "--repo", "c", "--lake", str(made.root))
     code, table, note = ran(*ask, "--format", "table", "--limit", "3")
     assert code == 0
     assert table.split("\n")[0].split() == ["change", "key", "place"]
