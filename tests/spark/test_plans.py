@@ -135,16 +135,18 @@ def test_a_plan_is_written_out(first: dict[str, PlanTexts]) -> None:
 def test_the_jobs_of_a_build_are_its_frames(
     spark: SparkSession, sources: dict[str, Path], tmp_path: Path
 ) -> None:
-    """A first build has at most six jobs, and a refresh at most five."""
-    lake, source = tmp_path / "lake", two_repositories.put(tmp_path, "a")
+    """A first build has at most six jobs, and a refresh at most five, of however many repositories."""
+    lake = tmp_path / "lake"
+    own = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}
     before = jobs_of(spark)
-    report = built(spark, lake, {"a": source}, until=None)
+    report = built(spark, lake, own, until=None)
     assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 6
-    edited = next(path for path in sorted(source.rglob("*.py")) if path.stat().st_size)
-    edited.write_text(f"{edited.read_text()}\n\ndef added(value):\n    return value\n")
+    for source in own.values():
+        edited = next(path for path in sorted(source.rglob("*.py")) if path.stat().st_size)
+        edited.write_text(f"{edited.read_text()}\n\ndef added(value):\n    return value\n")
     before = jobs_of(spark)
-    report = built(spark, lake, {"a": source}, until=None)
-    assert {each["a"] for each in report.steps.values()} == {"refresh"}
+    report = built(spark, lake, own, until=None)
+    assert {action for each in report.steps.values() for action in each.values()} == {"refresh"}
     assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 5
 
 

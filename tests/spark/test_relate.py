@@ -72,7 +72,7 @@ def test_every_call_has_an_answer_or_a_reason(stored: list[dict[str, Any]], lake
 
 
 def test_an_inconsistent_hierarchy_is_a_diagnostic(lake: Path) -> None:
-    found = [row for row in rows(lake, "diagnostics_norm_v1") if row["diag_kind"] == "relate"]
+    found = [row for row in rows(lake, "relate_diagnostics_v1") if row["diag_kind"] == "relate"]
     told = {(row["path"], row["diag_line_start"], row["diag_code"]) for row in found}
     assert ("mro.py", 3, "inconsistent_mro") in told
 

@@ -48,7 +48,6 @@ def describe_table(table: Table) -> dict[str, str]:
         "derived, not stored": "; ".join(f"{each.column.name} = {each.expression}" for each in table.derived),
         "owner": table.owner or "",
         "inputs": ", ".join(table.inputs),
-        "adds to": ", ".join(table.adds_to),
         "partition": ", ".join(write.partition_by),
         "cluster": ", ".join(write.zorder_by),
         "ordering": ", ".join(table.ordering),

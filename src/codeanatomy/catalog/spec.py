@@ -233,8 +233,6 @@ class Table(Struct, frozen=True, omit_defaults=True):
     owner: str | None = None
     # Tables it is derived from; they determine the order of the steps.
     inputs: tuple[str, ...] = ()
-    # Tables of earlier stages that this step appends rows to, after their own step has written them.
-    adds_to: tuple[str, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     write: DeltaWritePolicy = DeltaWritePolicy()
     schema: DeltaSchemaPolicy = DeltaSchemaPolicy()

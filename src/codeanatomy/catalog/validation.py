@@ -248,7 +248,7 @@ def _foreign_key(
 def _inputs(table: Table, by_name: dict[str, Table]) -> Iterator[str]:
     for name in _repeated(table.inputs):
         yield f"inputs name {name} twice"
-    for name in (*table.inputs, *table.adds_to):
+    for name in table.inputs:
         if name == table.name:
             yield "it is its own input"
         elif name not in by_name:

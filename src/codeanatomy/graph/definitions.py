@@ -301,7 +301,8 @@ def diagnostics(context: Context) -> Columns:
         "diag_severity",
         "message",
     )
-    rows = list(iter_rows(context.file.rows("diagnostics_norm_v1"), *columns))
+    tables = map(context.file.rows, ("diagnostics_norm_v1", "relate_diagnostics_v1"))
+    rows = [row for reported in tables for row in iter_rows(reported, *columns)]
     failures = [("graph", "not_graphed", None, None)] * len(context.failures)
     for node, message in zip(context.ids.diagnostics(failures), context.failures, strict=True):
         rows.append((node, "not_graphed", "graph", *NO_SPAN, "error", message))

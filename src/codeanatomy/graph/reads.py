@@ -12,10 +12,17 @@ from functools import cache
 
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
-from codeanatomy.file_view import BYTECODE, Reads
+from codeanatomy.file_view import BYTECODE, Reads, TableReads
 
 SPAN = ("bstart", "bend", "line")
 SYMBOL = ("symbol", "display_name", "kind", "documentation", "signature")
+DIAGNOSTIC: TableReads = dict.fromkeys(
+    (
+        *("diag_id", "diag_kind", "diag_severity", "diag_code", "diag_line_start"),
+        *("bstart", "bend", "message"),
+    ),
+    (),
+)
 # All that is read, by table.
 READS: Reads = {
     "repo_files_v1": dict.fromkeys(
@@ -161,19 +168,8 @@ READS: Reads = {
     "py_bc_reaches_v1": dict.fromkeys(
         ("bc_reach_kind", "bc_use_event_id", "bc_def_event_id", "bstart", "bend"), ()
     ),
-    "diagnostics_norm_v1": dict.fromkeys(
-        (
-            "diag_id",
-            "diag_kind",
-            "diag_severity",
-            "diag_code",
-            "diag_line_start",
-            "bstart",
-            "bend",
-            "message",
-        ),
-        (),
-    ),
+    "diagnostics_norm_v1": DIAGNOSTIC,
+    "relate_diagnostics_v1": DIAGNOSTIC,
     "relations_v1": dict.fromkeys(
         (
             "relation_kind",

@@ -210,7 +210,7 @@ def _publish_one_table(
 def _steps_to_repeat(tables: Sequence[Table], name: str) -> tuple[str, ...]:
     """Return the steps that write a table and all steps after them, in execution order."""
     steps = steps_of(tables)
-    repeated = [step.name for step in steps if name in (*step.outputs, *step.adds_to)]
+    repeated = [step.name for step in steps if name in step.outputs]
     for step in steps:
         if step.name not in repeated and any(before in repeated for before in step.after):
             repeated.append(step.name)

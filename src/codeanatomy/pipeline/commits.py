@@ -34,8 +34,8 @@ class Redone(Struct, frozen=True):
     files: Sequence[DataFile] = ()
     # Files whose rows are replaced; None: all rows of the repositories.
     owners: Collection[str] | None = None
-    # Whether rows that belong to no file are replaced, too.
-    is_shared: bool = False
+    # Repositories whose rows of no file are replaced, too.
+    shared: Collection[str] = ()
     # Whether rows are only added.
     is_added: bool = False
 
@@ -62,13 +62,19 @@ def commit_tables(
             done, name = future.result(), pending[future]
             if done.committed or done.repeated or is_whole:
                 run.done(step, name, done)
-                if not is_whole:
-                    # A refresh counts what it commits; old rows of the failures table stay.
-                    gone = 0 if name == FAILURES else done.rows_deleted
-                    run.count({repo_id: {name: done.rows - gone} for repo_id in repositories})
+                if not is_whole and name != FAILURES:
+                    _count_refreshed(run, repositories, name, done)
             rows += done.rows
             status = f"{ready}/{len(redone)} tables, {rows:,} rows"
             run.progress.update("commit", status, last=ready == len(redone))
+
+
+def _count_refreshed(run: Run, repositories: Sequence[str], name: str, done: Committed) -> None:
+    """Count what a refresh commits; what it removes is known for all of its repositories together."""
+    if len(repositories) > 1:
+        run.recount.add(name)
+    else:
+        run.count({repo_id: {name: done.rows - done.rows_deleted} for repo_id in repositories})
 
 
 def _commit_table(
@@ -80,7 +86,7 @@ def _commit_table(
     by = "repo_id" if whole or owner is None else owner
 
     def commit_to(store: LakeTables) -> Committed:
-        repos, shared = () if whole else repositories, repositories if redone.is_shared else ()
+        repos, shared = () if whole else repositories, sorted(redone.shared)
         return commit_files(
             store, name, redone.files, owners, commit, by=by, repos=repos, shared_repos=shared
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -77,13 +77,16 @@ class FrameRecord(Struct, frozen=True):
         return None if self.plans is None else fingerprint(self.plans.physical)
 
 
+def union(files: Iterable[frozenset[str]]) -> frozenset[str]:
+    """Return the files of several sets."""
+    return frozenset[str]().union(*files)
+
+
 @dataclass
 class Refresh:
     """What a run redoes of a repository of which some files have changed, and why."""
 
     repo_id: str
-    # Number of the refresh within the run; refreshes commit to a table in this order.
-    number: int
     changes: tuple[SourceChange, ...]
     # By table: the files whose rows this run has found to differ from the stored ones.
     touched: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -91,9 +94,8 @@ class Refresh:
     feeds: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     # Files that a SCIP index has or had documents of, but the repository lacks.
     missing: frozenset[str] = frozenset()
-    # Files whose relations the solve has returned, those of them with diagnostics, and files that are gone.
+    # Files whose relations the solve has returned, and files that are gone.
     emitted: frozenset[str] = frozenset()
-    reported: frozenset[str] = frozenset()
     gone: frozenset[str] = frozenset()
     # Files that were not edited and whose relations differ, as long as the reason is not known.
     unexplained: frozenset[str] = frozenset()
@@ -109,12 +111,12 @@ class Refresh:
 
     def touched_in(self, *tables: str) -> frozenset[str]:
         """The files whose rows changed in one of these tables."""
-        return frozenset[str]().union(*(self.touched.get(name, frozenset()) for name in tables))
+        return union(self.touched.get(name, frozenset()) for name in tables)
 
     def in_feed(self, step: str, *tables: str) -> frozenset[str]:
         """The files that the feeds of some tables have for a step; of all its inputs if none is named."""
         feeds = self.feeds.get(step, {})
-        return frozenset[str]().union(*(feeds.get(name, frozenset()) for name in tables or feeds))
+        return union(feeds.get(name, frozenset()) for name in tables or feeds)
 
     @property
     def edited(self) -> frozenset[str]:
@@ -333,10 +335,7 @@ class Run:
     def step_done(self, step: str) -> StepDone:
         """Return the journal entry of a finished step."""
         planned = self.plan.step(step)
-        tables = (*planned.outputs, *planned.adds_to)
-        # A table of two steps has one count for both; a run that takes it over counts it again.
-        shared = {name for each in self.plan.steps for name in each.adds_to}
-        counted = tuple(name for name in planned.outputs if name not in shared | self.recount)
+        counted = tuple(name for name in planned.outputs if name not in self.recount)
         known = [each for each in planned.repositories if each.action != "skip"]
         with self.counting:
             rows = {each.repo_id: counts_of(self.counts[each.repo_id], counted) for each in known}
@@ -344,7 +343,7 @@ class Run:
             step,
             {each.repo_id: each.fingerprint for each in known},
             rows,
-            {name: self.pins[name] for name in tables if name in self.pins},
+            {name: self.pins[name] for name in planned.outputs if name in self.pins},
             {each.repo_id: self.made_by(step, each.repo_id) for each in known},
         )
 

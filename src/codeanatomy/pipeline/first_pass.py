@@ -37,7 +37,7 @@ from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, task_pieces
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
-from codeanatomy.plan.steps import RELATE
+from codeanatomy.plan.steps import NORMALIZE, RELATE
 from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import compile_file
@@ -69,6 +69,8 @@ class FirstPass(Struct, frozen=True):
     sink: Sink
     # Repositories in object stores: their files are fetched where the task runs.
     stored: StoredSources = StoredSources()
+    # By step: the files that it redoes, where these are not all that are seen here.
+    redone: Mapping[str, frozenset[str]] = {}
 
     def __call__(self, encoded: bytes) -> Pieces:
         """Work on the files of a task."""
@@ -135,11 +137,12 @@ class FirstPass(Struct, frozen=True):
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
-            if view.repo_id in self.normalized:
+            if view.repo_id in self.normalized and self._is_redone(NORMALIZE, view):
                 for name, rows in file_rows(view, problem.message if problem else None, costs).items():
                     if rows.num_rows:
                         normalized.setdefault(name, []).append(rows)
-            if view.repo_id in self.compiled and view.row("libcst_files_v1"):
+            is_compiled = view.repo_id in self.compiled and self._is_redone(RELATE, view)
+            if is_compiled and view.row("libcst_files_v1"):
                 with costs.timed(RELATE, COMPILE):
                     program = msgpack.encode(_compiled(view, problem.error_type if problem else None))
                 chunk = chunk_name(view.file_id, self.chunk_counts[view.repo_id])
@@ -153,6 +156,9 @@ class FirstPass(Struct, frozen=True):
             for chunk, rows in programs.items()
         ]
         return ChunkResult(tables, pieces, costs.counters())
+
+    def _is_redone(self, step: str, view: FileView) -> bool:
+        return step not in self.redone or view.file_id in self.redone[step]
 
     def passed_pieces(self, repo_id: str, tables: Tables) -> Iterator[tuple[str, str, bytes]]:
         """Pack what pass two reads of rows, by chunk and table."""

@@ -168,17 +168,17 @@ def _refuse_alike(
 
 def refuse_refreshed_keys(
     run: Run,
-    refresh: Refresh,
+    refreshes: Sequence[Refresh],
     files: Collection[str],
     keys: Iterable[bytes],
     owners: Callable[[], Iterable[bytes]],
 ) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one.
 
-    `keys` and `owners` are those of all `files` that the refresh redoes, as in `refuse_equal_keys`.
+    `keys` and `owners` are those of all `files` that the refreshes redo, as in `refuse_equal_keys`.
     """
     made, counts = _count_keys(keys)
-    changed = sorted(refresh.in_feed(GRAPH, FILES))
+    changed = sorted({file for refresh in refreshes for file in refresh.in_feed(GRAPH, FILES)})
     stored: list[KeyOwner] = []
     if NODES in run.pins and changed:
         stays = f"({_outside('owner_file_id', changed)} OR owner_file_id IS NULL)"

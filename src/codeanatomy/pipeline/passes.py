@@ -12,7 +12,7 @@ the pass before has not worked on: because its step was skipped, or because they
 whole repository is a refresh in which every file is new: what differs is which files are worked on, and what
 the commits replace. Tables of pass one are committed while repositories are solved.
 
-Repositories that are built as a whole are worked on together, a repository that is refreshed by itself.
+Repositories for which the steps do the same (run for all files, or refresh) are worked on together.
 Tests: `tests/unit/pipeline/test_passes.py`, `tests/unit/pipeline/test_refresh.py`,
 `tests/spark/test_build.py`, `tests/spark/test_incremental.py`.
 """
@@ -24,7 +24,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from msgspec import msgpack, structs
@@ -43,10 +42,10 @@ from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import TABLES
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
-from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
+from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.commits import Redone, commit_tables
-from codeanatomy.pipeline.context import Refresh, Run
+from codeanatomy.pipeline.context import Refresh, Run, union
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
 from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
 from codeanatomy.pipeline.impact import BEFORE
@@ -67,7 +66,6 @@ from codeanatomy.pipeline.refreshes import (
     compare_tools,
     explain_impact,
     follow_feeds,
-    had_diagnostics,
     keep_failures,
     merge_changed,
     read_outcome,
@@ -84,14 +82,10 @@ from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import WITNESS_READS
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import PROGRAMS
+from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
 from codeanatomy.sources.digest import states_digest
 
 EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*TOOL_TABLES, FAILURES))
-# Numbers of the commits of a group of repositories; those of whole repositories come first.
-GROUP_SEQUENCES = 10
-# Second commit of the diagnostics in a run; the first is that of normalize.
-ADDED_SEQUENCE = 2
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 # By table: the name of its pieces.
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
@@ -107,23 +101,39 @@ class StepContext(Protocol):
 
 
 class WorkGroup(NamedTuple):
-    """Repositories that are worked on together: several as a whole, or one by a refresh."""
+    """Repositories that are worked on together."""
 
+    # By which the groups commit to a table in their order.
+    number: int
     repositories: tuple[str, ...]
-    refresh: Refresh | None
+    # Of each of the repositories; empty if they are built as a whole.
+    refreshes: tuple[Refresh, ...]
 
 
 def work_groups(run: Run) -> list[WorkGroup]:
-    """Return the groups of repositories that have work."""
+    """Return the groups of repositories that have work; those that are built as a whole come first.
+
+    The refreshes of a group have the same action in each step, and all of them have a SCIP index or none.
+    """
     busy = [
         repo_id for repo_id in run.listed.listings if any(repo_id in step.busy for step in run.plan.steps)
     ]
     whole = tuple(repo_id for repo_id in busy if repo_id not in run.refreshes)
-    refreshes = sorted(run.refreshes.values(), key=lambda refresh: refresh.number)
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for repo_id in (each for each in run.refreshes if each in busy):
+        actions = ((repo_id in step.runs_for, repo_id in step.refreshes) for step in run.plan.steps)
+        alike.setdefault((has_index(run, repo_id), *actions), []).append(repo_id)
+    members = [*([whole] if whole else []), *map(tuple, alike.values())]
     return [
-        *([WorkGroup(whole, None)] if whole else []),
-        *(WorkGroup((refresh.repo_id,), refresh) for refresh in refreshes if refresh.repo_id in busy),
+        WorkGroup(number, each, tuple(run.refreshes[repo_id] for repo_id in each if repo_id in run.refreshes))
+        for number, each in enumerate(members)
     ]
+
+
+def has_index(run: Run, repo_id: str) -> bool:
+    """Return whether a repository has a SCIP index, had one, or may get one."""
+    scip = run.request.scip
+    return scip.auto or repo_id in scip.given or run.counts.get(repo_id, Counter())[SCIP] > 0
 
 
 class Passes:
@@ -132,7 +142,7 @@ class Passes:
     def __init__(self, run: Run, executor: Executor, group: WorkGroup, step: StepContext) -> None:
         self.run = run
         self.executor = executor
-        self.repositories, self.refresh = group
+        self._number, self.repositories, self.refreshes = group
         self._step = step
         # By step: the repositories of the group that it has work for.
         planned = {each.name: each.busy for each in run.plan.steps}
@@ -145,7 +155,7 @@ class Passes:
         self._viewed: dict[str, frozenset[str]] = {}
         # Documents of a SCIP index are evidence for normalize. Whether there are any is known only after pass
         # one, so normalize is a part of pass two then.
-        self._is_indexed = any(map(self._has_index, self.repositories))
+        self._is_indexed = any(has_index(run, repo_id) for repo_id in self.repositories)
         self._background = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
         # Programs of files that stay, which are read while pass one works.
@@ -161,24 +171,21 @@ class Passes:
             self._second_pass(solved)
             self._join()
 
-    def forecast(self) -> tuple[Impact, ...]:
-        """Return what the refresh would redo, and why; nothing is committed."""
-        refresh = self._refresh_state
+    def forecast(self) -> dict[str, tuple[Impact, ...]]:
+        """Return what refreshes would redo, and why, by repository; nothing is committed."""
         compared: list[Held] = []
         with self._released():
             if self._busy[RELATE] and not self._is_whole(RELATE):
                 self._read_programs()
-                uncommitted: dict[str, frozenset[str]] = {}
                 if self._busy[EXTRACT]:
                     self._extract(Sink())
-                    compare_tools(self.run, self.executor, refresh, self._views, Sink())
-                    uncommitted = {FILES: refresh.edited, **refresh.touched}
-                self._follow(NORMALIZE, RELATE, uncommitted=uncommitted)
+                    compare_tools(self.run, self.executor, self.refreshes, self._views, Sink())
+                self._follow(NORMALIZE, RELATE, is_committed=not self._busy[EXTRACT])
                 self._stored_first_pass(Sink())
-                compared = compare_relations(self.executor, refresh, self._solved(Sink()))
-            self._follow(GRAPH, uncommitted={FILES: refresh.edited, **refresh.touched})
-            explain_impact(self.run, self.executor, refresh, compared)
-        return refresh.impact
+                compared = compare_relations(self.executor, self.refreshes, self._solved(Sink()))
+            self._follow(GRAPH, is_committed=False)
+            explain_impact(self.run, self.executor, self.refreshes, compared)
+        return {refresh.repo_id: refresh.impact for refresh in self.refreshes}
 
     @contextmanager
     def _released(self) -> Iterator[None]:
@@ -193,17 +200,13 @@ class Passes:
 
     def _is_whole(self, step: str) -> bool:
         """Return whether a step works on whole repositories."""
-        return self.refresh is None or self.refresh.repo_id in self.run.plan.step(step).runs_for
+        return not self.refreshes or self.repositories[0] in self.run.plan.step(step).runs_for
 
-    @property
-    def _refresh_state(self) -> Refresh:
-        if self.refresh is None:
-            raise ValueError("the repositories are built as a whole")
-        return self.refresh
-
-    def _has_index(self, repo_id: str) -> bool:
-        scip = self.run.request.scip
-        return scip.auto or repo_id in scip.given or self.run.counts.get(repo_id, Counter())[SCIP] > 0
+    def _redone(self, step: str, repo_id: str) -> frozenset[str]:
+        """Return the files that normalize or relate redoes, with those that are gone."""
+        every = self._files(repo_id) if self._is_whole(step) else NOTHING
+        refresh = self.run.refreshes.get(repo_id)
+        return every if refresh is None else every | refresh.in_feed(step, FILES)
 
     def _files(self, repo_id: str) -> frozenset[str]:
         """Return the ids of the files of a repository."""
@@ -253,7 +256,7 @@ class Passes:
 
     def _second_work(self, sink: Sink) -> SecondPass:
         normalized = frozenset(self._busy[NORMALIZE] if self._is_indexed else ())
-        explained = NOTHING if self.refresh is None else self.refresh.unexplained
+        explained = union(refresh.unexplained for refresh in self.refreshes)
         rules = (*self.run.settings.entry_points, *RULES)
         graphed, profile = frozenset(self._busy[GRAPH]), self.run.request.profile
         return SecondPass(normalized, graphed, profile, sink, rules, explained)
@@ -261,16 +264,17 @@ class Passes:
     # Pass one.
 
     def _read_programs(self) -> None:
-        """Begin to read the stored programs of the repository, which its solve needs."""
+        """Begin to read the stored programs of the repositories, which their solve needs."""
         if self._busy[RELATE] and not self._is_whole(RELATE):
-            wanted = stored_rows(self._refresh_state.repo_id, {PROGRAMS: STORED_PROGRAMS})
+            reads: Reads = {PROGRAMS: STORED_PROGRAMS}
+            wanted = [rows for repo_id in self._busy[RELATE] for rows in stored_rows(repo_id, reads)]
             self._stored_programs = self._background.submit(self.executor.stored, wanted)
 
     def _first_pass(self) -> None:
         if self._busy[EXTRACT]:
             with self._step(EXTRACT, is_last=False):
                 names = (*EXTRACTED, *(() if self._is_indexed else FILE_TABLES))
-                tools = TOOL_TABLES if self.refresh is None else ()
+                tools = () if self.refreshes else TOOL_TABLES
                 fresh = self._extract(self._sink(*names, unordered=(FAILURES, *tools)))
             self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
         self._follow(NORMALIZE, RELATE)
@@ -278,25 +282,22 @@ class Passes:
         if self._busy[NORMALIZE] and not self._is_indexed:
             self._in_background(NORMALIZE, self._commit_normalized)
 
-    def _follow(self, *steps: str, uncommitted: Mapping[str, frozenset[str]] = MappingProxyType({})) -> None:
+    def _follow(self, *steps: str, is_committed: bool = True) -> None:
         """Read the change feeds of steps that are refreshed: what they have is what these redo."""
         for step in steps:
-            if self.refresh is not None and self._busy[step] and not self._is_whole(step):
-                follow_feeds(self.run, self.refresh, step, uncommitted)
+            for refresh in self.refreshes if self._busy[step] and not self._is_whole(step) else ():
+                uncommitted = {} if is_committed else {FILES: refresh.edited, **refresh.touched}
+                follow_feeds(self.run, refresh, step, uncommitted)
 
     def _extract(self, sink: Sink) -> Held:
         """Read, extract, normalize and compile the files that are new or have changed."""
-        run, refresh = self.run, self.refresh
+        run = self.run
         listings = {repo_id: run.listed.listings[repo_id] for repo_id in self._busy[EXTRACT]}
         tasks: list[Task] = list(tool_tasks(listings, run.request.types, run.request.scip))
-        if refresh is not None:
-            paths = refresh.read
-            listings = {
-                repo_id: structs.replace(
-                    listing, entries=tuple(entry for entry in listing.entries if entry.path in paths)
-                )
-                for repo_id, listing in listings.items()
-            }
+        for refresh in self.refreshes if listings else ():
+            listing, paths = listings[refresh.repo_id], refresh.read
+            entries = tuple(entry for entry in listing.entries if entry.path in paths)
+            listings[refresh.repo_id] = structs.replace(listing, entries=entries)
         total = sum(len(listing.entries) for listing in listings.values())
         if total:
             sources = [RepositoryListing(repo_id, listing) for repo_id, listing in listings.items()]
@@ -305,7 +306,8 @@ class Passes:
         with run.timed(EXTRACT):
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
         for repo_id in listings:
-            self._viewed[repo_id] = self._files(repo_id) if refresh is None else refresh.edited
+            refreshed = run.refreshes.get(repo_id)
+            self._viewed[repo_id] = self._files(repo_id) if refreshed is None else refreshed.edited
         self._views.append(held)
         self._count(held)
         return held
@@ -315,38 +317,36 @@ class Passes:
         steps = {NORMALIZE: () if self._is_indexed else self._busy[NORMALIZE], RELATE: self._busy[RELATE]}
         reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
+        redone: dict[str, frozenset[str]] = {}
         for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
             viewed = self._viewed.get(repo_id, NOTHING)
-            files = self._files(repo_id) - viewed
-            if not self._is_whole(RELATE if repo_id in steps[RELATE] else NORMALIZE):
-                files &= self._redone_files
+            every = self._files(repo_id)
+            own = {step: every & self._redone(step, repo_id) for step in steps if repo_id in steps[step]}
+            for step in (each for each in own if not self._is_whole(each)):
+                redone[step] = redone.get(step, NOTHING) | own[step]
+            files = union(own.values()) - viewed
             if files:
-                names = {*EXTRACTED, *(() if repo_id in self._busy[NORMALIZE] else FILE_TABLES)}
-                own = {name: reads[name] for name in reads if name in names}
-                wanted += stored_rows(repo_id, own, None if self.refresh is None else files)
+                extracted = {name: reads[name] for name in reads if name in EXTRACTED}
+                wanted += stored_rows(repo_id, extracted, files if self.refreshes else None)
                 self._viewed[repo_id] = viewed | files
+            # Pass two has the other tables from here, too.
+            kept = files if repo_id not in self._busy[NORMALIZE] else files - own.get(NORMALIZE, files)
+            if kept:
+                normalized = {name: reads[name] for name in reads if name in FILE_TABLES}
+                wanted += stored_rows(repo_id, normalized, kept if self.refreshes else None)
         if wanted:
             step = NORMALIZE if steps[NORMALIZE] else RELATE
             with self._step(step, is_last=False), self.run.timed(step):
-                held = self._view_stored(step, wanted, self._first_work(sink, steps))
+                names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
+                work = StoredFirstPass(structs.replace(self._first_work(sink, steps), redone=redone))
+                held = self.executor.map_groups(step, [stored], names, "chunk", work)
+            self._views.append(held)
             self._count(held)
-
-    @property
-    def _redone_files(self) -> frozenset[str]:
-        """The files of a refresh that normalize and relate redo."""
-        refresh = self._refresh_state
-        return refresh.in_feed(NORMALIZE, FILES) | refresh.in_feed(RELATE, FILES)
-
-    def _view_stored(self, step: str, wanted: Sequence[StoredRows], work: FirstPass) -> Held:
-        names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
-        held = self.executor.map_groups(step, [stored], names, "chunk", StoredFirstPass(work))
-        self._views.append(held)
-        return held
 
     def _count(self, held: Held) -> None:
         """Count the rows of steps that work on whole repositories; a refresh counts what it commits."""
         counts = self._collect_counts(held)
-        if self.refresh is not None:
+        if self.refreshes:
             whole = [step for step in COUNTED if self._busy[step] and self._is_whole(step)]
             names = {name for step in whole for name in COUNTED[step]}
             counts = {
@@ -362,48 +362,43 @@ class Passes:
         return sum_counts(pieces)
 
     def _commit_extracted(self, fresh: Held) -> None:
-        run, refresh = self.run, self.refresh
-        extracted = self._from_tasks(EXTRACTED, [fresh], None if refresh is None else refresh.edited)
+        run, edited = self.run, union(refresh.edited for refresh in self.refreshes)
+        extracted = self._from_tasks(EXTRACTED, [fresh], edited if self.refreshes else None)
         failures = structs.replace(self._from_tasks((FAILURES,), [fresh])[FAILURES], is_added=True)
-        if refresh is None:
-            tools = self._from_tasks(TOOL_TABLES, [fresh])
-        else:
-            tools = self._differing_tool_rows(refresh)
-            counts = sum_counts(self.executor.results(fresh, COUNTS)).get(refresh.repo_id, Counter())
-            kept = keep_failures(run, refresh, counts)
+        tools = self._differing_tool_rows() if self.refreshes else self._from_tasks(TOOL_TABLES, [fresh])
+        counts = sum_counts(self.executor.results(fresh, COUNTS)) if self.refreshes else {}
+        for refresh in self.refreshes:
+            kept = keep_failures(run, refresh, counts.get(refresh.repo_id, {}))
             failures = structs.replace(failures, files=[*failures.files, *kept])
         with run.timed("extract_commit"):
             self._commit(EXTRACT, {**extracted, **tools, FAILURES: failures})
         for repo_id in self._busy[EXTRACT]:
             warn_if_source_changed(run, repo_id)
 
-    def _differing_tool_rows(self, refresh: Refresh) -> dict[str, Redone]:
+    def _differing_tool_rows(self) -> dict[str, Redone]:
         """Return the rows of tools for files about which they reported other rows before."""
         sink = self._sink(unordered=TOOL_TABLES)
-        held, outcome = compare_tools(self.run, self.executor, refresh, self._views, sink)
-        if not held:
-            return {name: Redone(owners=()) for name in TOOL_TABLES}
-        return {
-            name: structs.replace(each, owners=refresh.touched[name], is_shared=name in outcome.shared)
-            for name, each in self._from_tasks(TOOL_TABLES, held).items()
-        }
+        held, outcomes = compare_tools(self.run, self.executor, self.refreshes, self._views, sink)
+        redone = self._from_tasks(TOOL_TABLES, held, NOTHING)
+        for name in TOOL_TABLES:
+            owners = union(refresh.touched_in(name) for refresh in self.refreshes)
+            shared = [repo_id for repo_id, outcome in outcomes.items() if name in outcome.shared]
+            redone[name] = structs.replace(redone[name], owners=owners, shared=shared)
+        return redone
 
     def _commit_normalized(self) -> None:
         if self._is_whole(NORMALIZE):
             redone = self._from_tasks(FILE_TABLES, self._views)
         else:
-            # What relate adds to the diagnostics is committed together with them.
-            names = [name for name in FILE_TABLES if name != DIAGNOSTICS or not self._busy[RELATE]]
-            redone = self._from_tasks(names, self._views, self._redone_files)
+            owners = union(refresh.in_feed(NORMALIZE, FILES) for refresh in self.refreshes)
+            redone = self._from_tasks(FILE_TABLES, self._views, owners)
         with self.run.timed("normalize_commit"):
             self._commit(NORMALIZE, redone)
 
     # The solve.
 
     def _solve(self) -> Held:
-        # With an index, its diagnostics are committed after those of normalize.
-        is_last = not self._is_indexed or not (self._busy[GRAPH] or self._busy[NORMALIZE])
-        with self._step(RELATE, is_last=is_last):
+        with self._step(RELATE):
             solved = self._solved(self._sink(RELATIONS, PROGRAMS, unordered=(DIAGNOSTICS,)))
             self._join()
             with self.run.timed("relate_commit"):
@@ -411,7 +406,7 @@ class Passes:
         return solved
 
     def _solved(self, sink: Sink) -> Held:
-        """Solve the repositories; of a refresh, find the files whose relations differ."""
+        """Solve the repositories; of refreshes, find the files whose relations differ."""
         run, is_whole = self.run, self._is_whole(RELATE)
         listings = run.listed.listings
         scopes = {repo_id: SolveScope(package=listings[repo_id].package) for repo_id in self._busy[RELATE]}
@@ -421,17 +416,10 @@ class Passes:
             if repo_id not in self._busy[EXTRACT]
             for rows in stored_rows(repo_id, WITNESS_READS)
         ]
-        if not is_whole:
-            refresh = self._refresh_state
-            normalized = self._normalized_files(refresh)
-            if self._is_indexed:
-                # Pass two normalizes all files it works on, and needs the diagnostics of relate of these.
-                self._follow(GRAPH)
-                second = self._second_files()
-                normalized |= self._files(refresh.repo_id) if second is None else second
-            emitted = refresh.in_feed(RELATE) | normalized
+        for refresh in () if is_whole else self.refreshes:
             package = listings[refresh.repo_id].package
-            scopes[refresh.repo_id] = SolveScope(self._redone_files, emitted, normalized, package)
+            replaced, needed = refresh.in_feed(RELATE, FILES), refresh.in_feed(RELATE)
+            scopes[refresh.repo_id] = SolveScope(replaced, needed, package)
         inputs = [*self._views, *([self.executor.stored(wanted)] if wanted else ())]
         inputs += [self._stored_programs.result()] if self._stored_programs else []
         names = (PROGRAM, PROGRAMS, *TOOL_TABLES)
@@ -444,56 +432,22 @@ class Passes:
         if is_whole:
             run.count(counts)
         else:
-            read_outcome(run, self.executor, self._refresh_state, solved)
+            read_outcome(run, self.executor, self.refreshes, solved)
         return solved
 
     def _normalized_files(self, refresh: Refresh) -> frozenset[str]:
         """Return the files of a refresh that normalize redoes, with those that only a SCIP index has."""
-        redone = self._redone_files | refresh.in_feed(NORMALIZE, SCIP) | refresh.missing
+        redone = refresh.in_feed(NORMALIZE, FILES, SCIP) | refresh.missing
         return redone if self._busy[NORMALIZE] else NOTHING
 
     def _commit_solved(self, solved: Held) -> None:
-        redone = self._from_tasks((RELATIONS, PROGRAMS), [solved])
-        if self._is_whole(RELATE):
-            self._commit(RELATE, redone)
-            if not self._is_indexed:
-                self._add_diagnostics(solved)
-            return
-        refresh = self._refresh_state
-        owners = {RELATIONS: refresh.touched[RELATIONS], PROGRAMS: refresh.gone | refresh.emitted}
-        redone = {name: structs.replace(each, owners=owners[name]) for name, each in redone.items()}
-        if not self._is_indexed:
-            redone[DIAGNOSTICS] = self._refreshed_diagnostics(refresh, solved)
+        redone = self._from_tasks((RELATIONS, DIAGNOSTICS, PROGRAMS), [solved])
+        if not self._is_whole(RELATE):
+            emitted = union(refresh.gone | refresh.emitted for refresh in self.refreshes)
+            differing = union(refresh.touched_in(RELATIONS) for refresh in self.refreshes)
+            owners = {RELATIONS: differing, DIAGNOSTICS: differing, PROGRAMS: emitted}
+            redone = {name: structs.replace(each, owners=owners[name]) for name, each in redone.items()}
         self._commit(RELATE, redone)
-
-    def _add_diagnostics(self, solved: Held) -> None:
-        """Add the diagnostics of relate to those of normalize, which are committed."""
-        counts = sum_counts(self.executor.results(solved, COUNTS))
-        if any(counted[DIAGNOSTICS] for counted in counts.values()):
-            added = structs.replace(self._diagnostics_of(solved), is_added=True)
-            self._commit(RELATE, {DIAGNOSTICS: added}, ADDED_SEQUENCE)
-
-    def _diagnostics_of(self, solved: Held) -> Redone:
-        return self._from_tasks((DIAGNOSTICS,), [solved])[DIAGNOSTICS]
-
-    def _refreshed_diagnostics(self, refresh: Refresh, solved: Held) -> Redone:
-        """Return all diagnostics of files for which normalize or relate may have other ones now."""
-        normalized, differing = self._normalized_files(refresh), refresh.touched[RELATIONS]
-        others = differing - normalized
-        # Of files that normalize has not redone, only those with diagnostics of relate, now or before. They
-        # are normalized from stored evidence, and pass two has all rows of them from here.
-        reported = (others & (refresh.reported | had_diagnostics(self.run, refresh, others))) - refresh.gone
-        if reported:
-            reads = union_reads(NORMALIZE_READS, self._second_reads)
-            own = {name: reads[name] for name in reads if name in EXTRACTED}
-            work = self._first_work(self._sink(DIAGNOSTICS), {**self._busy, RELATE: ()})
-            self._collect_counts(self._view_stored(RELATE, stored_rows(refresh.repo_id, own, reported), work))
-            self._viewed[refresh.repo_id] = self._viewed.get(refresh.repo_id, NOTHING) | reported
-        of_relate = self._diagnostics_of(solved)
-        files = [*self._from_tasks((DIAGNOSTICS,), self._views)[DIAGNOSTICS].files, *of_relate.files]
-        owners = normalized | reported | (differing & refresh.gone)
-        refresh.touched[DIAGNOSTICS] = owners
-        return structs.replace(of_relate, files=files, owners=owners)
 
     # Pass two.
 
@@ -501,10 +455,10 @@ class Passes:
         """Make the graph of the files, and normalize them where a SCIP index is evidence."""
         normalized = self._is_indexed and self._busy[NORMALIZE]
         if not self._busy[GRAPH] and not normalized:
-            if self.refresh is not None and solved:
+            if self.refreshes and solved:
                 with self._step(RELATE, is_last=False):
-                    compared = compare_relations(self.executor, self.refresh, solved[0])
-                    explain_impact(self.run, self.executor, self.refresh, compared)
+                    compared = compare_relations(self.executor, self.refreshes, solved[0])
+                    explain_impact(self.run, self.executor, self.refreshes, compared)
             return
         step = GRAPH if self._busy[GRAPH] else NORMALIZE
         with self._step(step):
@@ -516,35 +470,35 @@ class Passes:
                 work = self._second_work(self._sink(*FILE_TABLES))
                 made = self.executor.map_groups(step, inputs, {*self._second_reads, BEFORE}, "chunk", work)
             self._count(made)
-            if self.refresh is not None:
-                explain_impact(self.run, self.executor, self.refresh, [made])
+            if self.refreshes:
+                explain_impact(self.run, self.executor, self.refreshes, [made])
             if normalized:
-                self._commit_indexed(made, solved, files)
+                with self.run.timed("normalize_commit"):
+                    owners = None if files is None else union(files.values())
+                    self._commit(NORMALIZE, self._from_tasks(FILE_TABLES, [made], owners))
             if self._busy[GRAPH]:
                 self._commit_graph(made, files)
-        # Their tables are complete only now.
-        for other in (NORMALIZE, RELATE) if self._is_indexed else ():
-            if self._busy[other] and other != step:
-                with self._step(other):
-                    pass
+        if normalized and step != NORMALIZE:
+            # Its tables are complete only now.
+            with self._step(NORMALIZE):
+                pass
 
-    def _second_files(self) -> frozenset[str] | None:
-        """Return the files that pass two works on; None: all files of the repositories."""
+    def _second_files(self) -> dict[str, frozenset[str]] | None:
+        """Return the files that pass two works on, by repository; None: all files of the repositories."""
         if self._is_whole(GRAPH if self._busy[GRAPH] else NORMALIZE):
             return None
-        refresh = self._refresh_state
-        # With an index, normalize writes here the diagnostics of files with other relations, too.
-        is_late = self._is_indexed and self._busy[NORMALIZE]
-        related = refresh.touched_in(RELATIONS) if is_late else NOTHING
-        return refresh.in_feed(GRAPH) | self._normalized_files(refresh) | related
+        return {
+            refresh.repo_id: refresh.in_feed(GRAPH) | self._normalized_files(refresh)
+            for refresh in self.refreshes
+        }
 
-    def _second_inputs(self, files: frozenset[str] | None) -> list[StoredRows]:
+    def _second_inputs(self, files: Mapping[str, frozenset[str]] | None) -> list[StoredRows]:
         """Return the stored rows of files that pass two works on and the passes before have not passed on."""
-        wanted: list[StoredRows] = [] if self.refresh is None else relations_before(self.refresh)
+        wanted = relations_before(self.refreshes)
         for repo_id in dict.fromkeys(
             (*self._busy[GRAPH], *(self._busy[NORMALIZE] if self._is_indexed else ()))
         ):
-            every = self._files(repo_id) if files is None else files
+            every = self._files(repo_id) if files is None else files[repo_id]
             for name, columns in self._second_reads.items():
                 passed = self._passed_files(name, repo_id)
                 if passed is not None and not every <= passed:
@@ -559,26 +513,14 @@ class Passes:
             return None if repo_id in self._busy[EXTRACT] else NOTHING
         if name in FILE_TABLES and self._is_indexed and repo_id in self._busy[NORMALIZE]:
             return None
-        if name == RELATIONS and repo_id in self._busy[RELATE]:
-            return None if self._is_whole(RELATE) else viewed | self._refresh_state.emitted
-        if name == DIAGNOSTICS and self.refresh is not None:
-            return viewed | self.refresh.touched_in(DIAGNOSTICS)
+        if name in (RELATIONS, DIAGNOSTICS):
+            if repo_id not in self._busy[RELATE]:
+                return NOTHING
+            compiled = viewed & self._redone(RELATE, repo_id)
+            return None if self._is_whole(RELATE) else compiled | self.run.refreshes[repo_id].emitted
         return viewed
 
-    def _commit_indexed(self, made: Held, solved: Sequence[Held], files: frozenset[str] | None) -> None:
-        """Commit what normalize has made in pass two, and the diagnostics of relate with it or after it."""
-        redone = self._from_tasks(FILE_TABLES, [made], files)
-        is_whole = self._is_whole(NORMALIZE)
-        with self.run.timed("normalize_commit"):
-            for each in () if is_whole else solved:
-                # In one commit: a refresh commits once to a table.
-                both = [*redone[DIAGNOSTICS].files, *self._diagnostics_of(each).files]
-                redone[DIAGNOSTICS] = structs.replace(redone[DIAGNOSTICS], files=both)
-            self._commit(NORMALIZE, redone)
-            for each in solved if is_whole else ():
-                self._add_diagnostics(each)
-
-    def _commit_graph(self, made: Held, files: frozenset[str] | None) -> None:
+    def _commit_graph(self, made: Held, files: Mapping[str, frozenset[str]] | None) -> None:
         run, executor = self.run, self.executor
         keys = [piece.data for piece in executor.results(made, KEYS)]
 
@@ -590,20 +532,17 @@ class Passes:
             work = MergeShared(frozenset(self._busy[GRAPH]))
             merged = executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", work)
             run.count(self._collect_counts(merged))
-            shared, changed = [merged], NOTHING
+            shared, changed = [merged], dict[str, frozenset[str]]()
         else:
-            refresh = self._refresh_state
-            refuse_refreshed_keys(run, refresh, files, keys, owners)
-            shared, changed = merge_changed(run, executor, refresh, made, files)
+            refuse_refreshed_keys(run, self.refreshes, union(files.values()), keys, owners)
+            shared, changed = merge_changed(run, executor, made, files)
         with run.timed("graph_commit"):
-            redone = self._write_graph([made, *shared], files)
-            self._commit(
-                GRAPH,
-                {
-                    name: structs.replace(each, is_shared=GRAPH_PIECES[name] in changed)
-                    for name, each in redone.items()
-                },
-            )
+            redone = self._write_graph([made, *shared], None if files is None else union(files.values()))
+            tables = {
+                name: structs.replace(each, shared=changed.get(GRAPH_PIECES[name], ()))
+                for name, each in redone.items()
+            }
+            self._commit(GRAPH, tables)
 
     # Commits.
 
@@ -624,17 +563,9 @@ class Passes:
         files = self.executor.write_files(held, writes)
         return {write.table.name: Redone(files.get(write.table.name, ()), owners) for write in writes}
 
-    def _commit(self, step: str, redone: Mapping[str, Redone], sequence: int = 0) -> None:
-        # Every group of repositories has numbers of its own, in the order in which the groups commit.
-        base = 0 if self.refresh is None else GROUP_SEQUENCES * (1 + self.refresh.number)
-        commit_tables(
-            self.run,
-            step,
-            self._busy[step],
-            redone,
-            is_whole=self._is_whole(step),
-            sequence=base + sequence,
-        )
+    def _commit(self, step: str, redone: Mapping[str, Redone]) -> None:
+        repositories, is_whole = self._busy[step], self._is_whole(step)
+        commit_tables(self.run, step, repositories, redone, is_whole=is_whole, sequence=self._number)
 
     def _in_background(self, step: str, commit: Callable[[], None]) -> None:
         """Commit tables while the next pass works; a refresh waits: it reads what it commits."""
@@ -644,7 +575,7 @@ class Passes:
                 commit()
 
         self._pending.append(self._background.submit(work))
-        if self.refresh is not None:
+        if self.refreshes:
             self._join()
 
     def _join(self) -> None:

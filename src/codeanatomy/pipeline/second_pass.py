@@ -124,8 +124,7 @@ class SecondPass(Struct, frozen=True):
             for name, each in made.items():
                 sink.add(name, each)
             yield counts_piece({group.repo_id: {name: each.num_rows for name, each in made.items()}})
-            # Diagnostics of relate are there already.
-            rows = {name: [*batches.get(name, ()), each] for name, each in made.items()}
+            rows = {name: [each] for name, each in made.items()}
             files = with_tables(files, load_views(rows, self.reads))
         if group.repo_id in self.graphed:
             yield from self._graphed(group, files, costs)

@@ -19,7 +19,7 @@ import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
 from msgspec import Struct, msgpack
@@ -39,15 +39,13 @@ from codeanatomy.pipeline.pieces import (
     counts_piece,
     cut,
     joined,
-    task_pieces,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS, SolvedRepository, program_row
+from codeanatomy.relate.repository import PROGRAMS, TABLES, SolvedRepository, program_row
 
 # Names among the costs.
 DECODE, SOLVE, EMIT = "decode_programs", "solve_repository", "emit_relations"
@@ -60,8 +58,6 @@ class SolveScope(Struct, frozen=True):
     replaced: frozenset[str] = frozenset()
     # Files whose rows are needed even if they are the same; None: of all files.
     wanted: frozenset[str] | None = None
-    # Files whose diagnostics are written again even if their relations are the same.
-    normalized: frozenset[str] = frozenset()
     # Import name of the package that the root of the repository is; empty if it is none.
     package: str = ""
 
@@ -72,7 +68,6 @@ class FileOutcome(Struct, frozen=True, array_like=True):
     file_id: str
     path: str
     is_same: bool
-    has_diagnostics: bool
 
 
 class RepositoryOutcome(Struct, frozen=True):
@@ -85,15 +80,13 @@ class RepositoryOutcome(Struct, frozen=True):
 
 
 class EmittedChunk(NamedTuple):
-    """Packed rows of the files of a chunk."""
+    """Packed rows of the files of a chunk, by table."""
 
     chunk: str
-    # Of files whose relations differ.
-    changed: bytes | None
-    # Of the other files that are wanted.
-    same: bytes | None
-    diagnostics: bytes | None
-    programs: bytes | None
+    # Of files whose rows differ.
+    changed: dict[str, bytes]
+    # Of the other files that are wanted; their programs are with those that changed.
+    same: dict[str, bytes]
     counts: dict[str, int]
     files: list[FileOutcome]
     # Of the repository.
@@ -126,15 +119,12 @@ class Solve(Struct, frozen=True):
         imports = OwnImports()
         # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
         for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes)):
-            for name, stream in ((RELATIONS, emitted.changed), (PROGRAMS, emitted.programs)):
-                for rows in unpack_rows(stream) if stream else ():
+            for name, stream in emitted.changed.items():
+                for rows in unpack_rows(stream):
                     sink.add(name, rows)
-            for key, stream in (("changed", emitted.changed), ("same", emitted.same)):
-                if stream:
-                    yield from cut(repo_id, emitted.chunk, RELATIONS, stream, key)
-            for rows in unpack_rows(emitted.diagnostics) if emitted.diagnostics else ():
-                sink.add(DIAGNOSTICS, rows)
-                yield from task_pieces(repo_id, emitted.chunk, DIAGNOSTICS, rows)
+            for key, tables in (("changed", emitted.changed), ("same", emitted.same)):
+                for name in (each for each in TABLES if each in tables):
+                    yield from cut(repo_id, emitted.chunk, name, tables[name], f"{key} {name}")
             outcomes += emitted.files if scope.wanted is not None else ()
             imports = emitted.imports
             counts.update(emitted.counts)
@@ -240,7 +230,8 @@ def _emitted_chunk(
     digests: Mapping[str, str],
     scope: SolveScope,
 ) -> EmittedChunk:
-    rows: dict[str, list[pa.RecordBatch]] = {name: [] for name in ("changed", "same", DIAGNOSTICS, PROGRAMS)}
+    changed: dict[str, list[pa.RecordBatch]] = {}
+    same: dict[str, list[pa.RecordBatch]] = {}
     files: list[FileOutcome] = []
     counts: Counter[str] = Counter()
     for number in numbers:
@@ -250,22 +241,15 @@ def _emitted_chunk(
         is_same = digests.get(file_id) == digest
         if is_same and scope.wanted is not None and file_id not in scope.wanted:
             continue
-        tables = made.tables()
-        rows["same" if is_same else "changed"].append(tables[RELATIONS])
-        if not is_same or file_id in scope.normalized:
-            rows[DIAGNOSTICS].append(tables[DIAGNOSTICS])
-            counts[DIAGNOSTICS] += tables[DIAGNOSTICS].num_rows
-        rows[PROGRAMS].append(program_row(program, digest))
-        counts[RELATIONS] += 0 if is_same else tables[RELATIONS].num_rows
+        for name, rows in made.tables().items():
+            (same if is_same else changed).setdefault(name, []).append(rows)
+            counts[name] += 0 if is_same else rows.num_rows
+        changed.setdefault(PROGRAMS, []).append(program_row(program, digest))
         counts[PROGRAMS] += 1
-        files.append(FileOutcome(file_id, program.path, is_same, bool(tables[DIAGNOSTICS].num_rows)))
-    packed: dict[str, Any] = {name: _packed(batches) for name, batches in rows.items()}
-    return EmittedChunk(
-        *(chunk, packed["changed"], packed["same"], packed[DIAGNOSTICS], packed[PROGRAMS]),
-        *(dict(counts), files, imports),
-    )
+        files.append(FileOutcome(file_id, program.path, is_same))
+    return EmittedChunk(chunk, _packed(changed), _packed(same), dict(counts), files, imports)
 
 
-def _packed(batches: Sequence[pa.RecordBatch]) -> bytes | None:
-    present = [batch for batch in batches if batch.num_rows]
-    return pack_rows(pa.concat_batches(present)) if present else None
+def _packed(tables: Mapping[str, Sequence[pa.RecordBatch]]) -> dict[str, bytes]:
+    present = {name: [rows for rows in batches if rows.num_rows] for name, batches in tables.items()}
+    return {name: pack_rows(pa.concat_batches(batches)) for name, batches in present.items() if batches}

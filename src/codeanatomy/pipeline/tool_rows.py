@@ -1,6 +1,6 @@
 """Compare the rows of tools with the stored ones: only files about which they differ count as changed.
 
-    DifferingRows("shop", sink)(groups)   # a group per repository: writes rows that differ
+    DifferingRows(frozenset({"shop"}), sink)(groups)   # a group per repository: writes rows that differ
 
 SCIP indexes and type checker reports are made again as a whole.
 
@@ -39,17 +39,17 @@ class ToolOutcome(Struct, frozen=True):
 
 
 class DifferingRows(Struct, frozen=True):
-    """Write the rows of files that differ, of one repository."""
+    """Write the rows of files that differ, of some repositories."""
 
     frame_name: ClassVar[str] = "differing tool rows"
 
-    repo_id: str
+    repositories: frozenset[str]
     sink: Sink
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Compare the rows."""
         sink = self.sink.open()
-        for group in (group for group in groups if group.repo_id == self.repo_id):
+        for group in (group for group in groups if group.repo_id in self.repositories):
             batches = batches_of(group.pieces)
             owners: dict[str, list[str]] = {}
             shared: list[str] = []

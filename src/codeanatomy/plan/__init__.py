@@ -7,6 +7,7 @@
     git_changes     skip reading files that git reports unchanged since a commit
     repositories    parse the sources of a command line, and list their files
     run_plan        decide per step and repository: run, refresh, resume or skip
+    step_code       hash the code that the rows of a step depend on, by the import graph
     steps           derive the steps and their fingerprints from the catalogue
     stored_sources  list sources in object stores, and fetch their files
 

@@ -41,7 +41,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         for each in step.repositories:
             yield f"  {each.action:<7} {each.repo_id}: {each.why}"
         yield from _list("reads", (_pinned(name, version) for name, version in step.inputs.items()))
-        yield from _list("writes", (*step.outputs, *(f"{name} (adds)" for name in step.adds_to)))
+        yield from _list("writes", step.outputs)
     for repo_id, error in plan.failed.items():
         yield f"  fail    {repo_id}: {error}"
     for repo_id, impact in plan.impact.items():
@@ -78,7 +78,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         for name, version in step.inputs.items():
             read = "new" if version is None else f"v{version}"
             yield f"  {_text(f'table {name}')} -> {_text(step.name)} [label={_text(read)}];"
-        for name in (*step.outputs, *step.adds_to):
+        for name in step.outputs:
             yield f"  {_text(f'table {name}')} [label={_text(name)}];"
             yield f"  {_text(step.name)} -> {_text(f'table {name}')};"
 

@@ -99,7 +99,6 @@ class PlannedStep(Struct, frozen=True):
     # Tables it reads, with their version; None: the version that this run will write.
     inputs: dict[str, int | None]
     outputs: tuple[str, ...]
-    adds_to: tuple[str, ...]
     repositories: tuple[PlannedAction, ...]
 
     @property
@@ -282,7 +281,6 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
     planner = _RefreshPlanner(steps, actions, rules, state, request, target)
     changes, pending = planner.plan()
-    _align_shared_tables(steps, actions, state)
     # Of a table whose newest entries are lost, the published version is the newest one that was known.
     newest = {**state.newest, **{name: max(state.newest.get(name, -1), state.pins[name]) for name in rebuilt}}
     undo = tuple(
@@ -299,7 +297,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         if any(action in ("run", "refresh") for action, _ in actions[step.name].values())
     ]
     # Tables that this run writes are read at their new version.
-    changing = {name for step in busy for name in (*step.outputs, *step.adds_to)}
+    changing = {name for step in busy for name in step.outputs}
     pins = {name: version for name, version in target.items() if name not in changing}
     planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
     resumes = before.run_id if before is not None and resumed else None
@@ -612,31 +610,6 @@ def _change_summary(changes: Sequence[SourceChange]) -> str:
     return f"paths: {summary}" if summary else "no path changed"
 
 
-def _align_shared_tables(steps: Sequence[Step], actions: Actions, state: LakeState) -> None:
-    """Make both steps that write to a table run, or both be refreshed, or neither."""
-    for step in steps:
-        for other in steps:
-            if other.name == step.name or not set(step.adds_to) & set(other.outputs):
-                continue
-            for repo_id, (action, _) in actions[step.name].items():
-                both = {action, actions[other.name][repo_id][0]}
-                cursors = state.cursors.get(repo_id, {})
-                if both == {"refresh", "skip"} and {step.name, other.name} <= cursors.keys():
-                    skipped, partner = (step, other) if action == "skip" else (other, step)
-                    why = f"{partner.name} is refreshed and writes to one of its tables"
-                    actions[skipped.name][repo_id] = ("refresh", why)
-                elif "refresh" in both and len(both) > 1:
-                    for name, beside in ((step.name, other.name), (other.name, step.name)):
-                        before, why = actions[name][repo_id]
-                        also = f"{beside} runs for all files and writes to one of its tables"
-                        actions[name][repo_id] = ("run", why if before == "run" else f"{why}, and {also}")
-                # A resumed step may have had no rows to append, so the other step may not have run.
-                elif action != "skip" and actions[other.name][repo_id][0] == "skip":
-                    actions[other.name][repo_id] = ("run", f"{step.name} adds to its tables")
-                elif action == "skip" and actions[other.name][repo_id][0] != "skip":
-                    actions[step.name][repo_id] = ("run", f"{other.name} runs, whose tables it adds to")
-
-
 def _planned_step(
     step: Step,
     actions: Mapping[str, tuple[Action, str]],
@@ -648,7 +621,6 @@ def _planned_step(
         step.after,
         {name: pins.get(name) for name in step.inputs},
         step.outputs,
-        step.adds_to,
         tuple(
             PlannedAction(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()
         ),

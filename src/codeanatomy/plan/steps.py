@@ -1,14 +1,14 @@
 """Derive the steps of a run from the catalogue, and compute their fingerprints.
 
 >>> relate = steps_of(catalog.TABLES)[2]
->>> relate.name, relate.outputs, relate.adds_to, relate.after
-('relate', ('relations_v1', 'relate_programs_v1'), ('diagnostics_norm_v1',), ('extract',))
+>>> relate.name, relate.outputs, relate.after
+('relate', ('relations_v1', 'relate_diagnostics_v1', 'relate_programs_v1'), ('extract',))
 
 A step is a stage; its outputs are the tables of the stage. Two executions of a step with the same fingerprint
 give the same rows of a repository. A fingerprint covers:
 
     inputs      the fingerprints of the steps whose tables it reads; for the first step, the source
-    rules       the code of its modules, the contracts of its tables, versions of ids, extractors and tools
+    rules       its code (`plan.step_code`), the contracts of its tables, versions of ids and witnesses
     settings    those that can change rows (RESULT_SETTINGS), and no others
 
 Spark's query plan is not included: for a step in Python it contains only MapInArrow, while the code contains
@@ -21,71 +21,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
 from msgspec import Struct, json, to_builtins
 
-import codeanatomy
 from codeanatomy import catalog, node_ids
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Settings
 from codeanatomy.errors import UnknownName
 from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.plan.step_code import code_digest
 
 EXTRACT, NORMALIZE, RELATE, GRAPH = "extract", "normalize", "relate", "graph"
 # Prefix of the fingerprint of a step that the next build must repeat, because a table of it was restored.
 RESTORED_PREFIX = "restored-"
 # Stages that are steps of a build.
 STAGES = (EXTRACT, NORMALIZE, RELATE, GRAPH)
-# Modules that several steps use, besides their own package, and those that decide which files are redone. Of
-# the pipeline, modules that cannot change rows are left out: the local process, refused keys, and why a file
-# was redone.
-SHARED_CODE = (
-    "arrow.py",
-    "costs.py",
-    "catalog/tables/columns.py",
-    "catalog/tables/extract.py",
-    "catalog/kinds",
-    "definitions.py",
-    "delta/light_feed.py",
-    "file_ids.py",
-    "file_view.py",
-    "ids.py",
-    "lake/cursors.py",
-    "node_ids.py",
-    "plan/feeds.py",
-    "spans.py",
-    "syntax_tree.py",
-    "pipeline/chunks.py",
-    "pipeline/commits.py",
-    "pipeline/context.py",
-    "pipeline/executors/executor.py",
-    "pipeline/executors/local_executor.py",
-    "pipeline/executors/processes.py",
-    "pipeline/executors/sorted_tables.py",
-    "pipeline/executors/spark_executor.py",
-    "pipeline/executors/spark_tables.py",
-    "pipeline/passes.py",
-    "pipeline/pieces.py",
-    "pipeline/refreshes.py",
-    "pipeline/sinks.py",
-    "pipeline/stored_rows.py",
-)
-STEP_CODE = {
-    EXTRACT: (
-        "extract",
-        "sources",
-        "catalog/tables/extract_trees.py",
-        "pipeline/first_pass.py",
-        "pipeline/tool_rows.py",
-        "pipeline/tools.py",
-    ),
-    NORMALIZE: ("normalize", "pipeline/first_pass.py"),
-    RELATE: ("relate", "pipeline/first_pass.py", "pipeline/solve.py"),
-    GRAPH: ("graph", "catalog/entry_points.py", "pipeline/second_pass.py"),
-}
 # Settings that can change rows, by step; extract.partitions, table layouts and the runtime cannot.
 RESULT_SETTINGS = {
     EXTRACT: (
@@ -113,8 +64,6 @@ class Step(Struct, frozen=True):
     inputs: tuple[str, ...]
     # Tables it writes.
     outputs: tuple[str, ...]
-    # Tables of other steps that it adds rows to.
-    adds_to: tuple[str, ...]
     # Steps whose tables it reads.
     after: tuple[str, ...]
 
@@ -137,13 +86,10 @@ def _step(name: str, tables: Sequence[Table]) -> Step:
     stage_of = {table.name: table.stage for table in tables}
     own = [table for table in tables if table.stage == name]
     inputs = sorted({each for table in own for each in table.inputs if stage_of[each] != name})
-    adds_to = sorted({each for table in own for each in table.adds_to if stage_of[each] != name})
     # Failures of extractors are in a table of the meta stage.
     outputs = [table.name for table in own] + ([FAILURES] if name == EXTRACT else [])
     before = {stage_of[each] for each in inputs}
-    return Step(
-        name, tuple(inputs), tuple(outputs), tuple(adds_to), tuple(each for each in STAGES if each in before)
-    )
+    return Step(name, tuple(inputs), tuple(outputs), tuple(each for each in STAGES if each in before))
 
 
 class BuildInputs(Struct, frozen=True):
@@ -244,13 +190,3 @@ def rows_contract(table: Table) -> dict[str, object]:
 def catalog_hash(tables: Sequence[Table]) -> str:
     """Hash the row contracts of all tables."""
     return fingerprint({table.name: rows_contract(table) for table in tables})
-
-
-@cache
-def code_digest(step: str) -> str:
-    """Hash the source files of the modules that a step uses."""
-    root = Path(codeanatomy.__file__).parent
-    paths = [root / part for part in (*STEP_CODE[step], *SHARED_CODE)]
-    files = [file for part in paths for file in ([part] if part.suffix else part.rglob("*.py"))]
-    digests = {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-    return fingerprint(digests)

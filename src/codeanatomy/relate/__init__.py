@@ -7,5 +7,5 @@ emit           solved values -> rows of `relations_v1`
 own_imports    count imports of a repository that another root would resolve
 program        the program of a file: operations, kinds of objects, definitions
 relation_rows  rows of `relations_v1`, collected and converted to Arrow
-repository     a whole repository: solve it, then build the rows of each file
+repository     a whole repository: solve it, then build the rows of each file, and its diagnostics
 """

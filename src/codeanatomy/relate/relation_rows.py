@@ -39,7 +39,7 @@ class Evidence(NamedTuple):
 
 
 class RelationDiagnostic(NamedTuple):
-    """A diagnostic of the relate stage, before it becomes a row of `diagnostics_norm_v1`."""
+    """A diagnostic of the relate stage, before it becomes a row of `relate_diagnostics_v1`."""
 
     kind: str
     code: str

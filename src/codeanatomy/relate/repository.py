@@ -32,7 +32,7 @@ from codeanatomy.relate.relation_rows import RELATIONS, RelationDiagnostic, Rela
 from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.values.modules import Modules, module_names_by_path
 
-DIAGNOSTICS, PROGRAMS = "diagnostics_norm_v1", "relate_programs_v1"
+DIAGNOSTICS, PROGRAMS = "relate_diagnostics_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
 MESSAGE_CHARS = 1000
 # Of the rows of one file.
@@ -131,7 +131,7 @@ def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnosti
         return _no_diagnostics()
     table = catalog.table(DIAGNOSTICS)
     unique = list(dict.fromkeys(diagnostics))
-    # Not `each.kind`: normalize numbers disagreements, too, and ids of both steps are in one table.
+    # Not `each.kind`: normalize numbers disagreements, too, and the graph has nodes of both.
     places = [("relate", each.code, each.place[0], each.place[1]) for each in unique]
     ids = FileIds(program.ids).diagnostics(places)
     rows = [

@@ -199,12 +199,11 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
 
 def _forecast(run: Run) -> dict[str, tuple[Impact, ...]]:
     """Return the files that refreshes would redo, and why, by repository."""
-    executor = _executor(run)
-    return {
-        group.refresh.repo_id: Passes(run, executor, group, _no_step).forecast()
-        for group in work_groups(run)
-        if group.refresh is not None
-    }
+    executor, impact = _executor(run), dict[str, tuple[Impact, ...]]()
+    for group in work_groups(run):
+        if group.refreshes:
+            impact |= Passes(run, executor, group, _no_step).forecast()
+    return impact
 
 
 def _no_step(step: str, *, is_last: bool = True) -> AbstractContextManager[None]:
@@ -540,8 +539,8 @@ def _restore(run: Run, undo: Undo, commit: Commit) -> int:
 
 def _add_refreshes(run: Run) -> None:
     """Add the repositories that are refreshed."""
-    for number, (repo_id, changes) in enumerate(run.plan.changes.items()):
-        run.refreshes[repo_id] = Refresh(repo_id, number, changes)
+    for repo_id, changes in run.plan.changes.items():
+        run.refreshes[repo_id] = Refresh(repo_id, changes)
 
 
 def _restore_counts(run: Run) -> None:
@@ -559,7 +558,7 @@ def _restore_progress(run: Run, lease: Lease) -> None:
     for step in run.plan.steps:
         for planned in step.repositories:
             if planned.action in ("run", "resume"):
-                for name in counts_of(run.counts[planned.repo_id], (*step.outputs, *step.adds_to)):
+                for name in counts_of(run.counts[planned.repo_id], step.outputs):
                     del run.counts[planned.repo_id][name]
     for each in run.resumed.values():
         run.count(each.rows)

@@ -107,6 +107,12 @@ LAYOUT = {
         "repo_id file_id diag_id diag_kind diag_severity diag_code diag_line_start diag_line_end",
         128,
     ),
+    "relate_diagnostics_v1": (
+        "",
+        "repo_id file_id diag_line_start diag_col_start diag_id",
+        "repo_id file_id diag_id diag_kind diag_severity diag_code diag_line_start diag_line_end",
+        128,
+    ),
     "relations_v1": (
         "",
         "repo_id owner_file_id src_id",
@@ -149,7 +155,7 @@ LAYOUT = {
 }
 WITHOUT_LAYOUT = {"run_lease", "cdf_cursors"}
 # What a refresh goes on from, by file.
-KEPT = {"relate_programs_v1", "graph_shared_v1"}
+KEPT = {"relate_programs_v1", "relate_diagnostics_v1", "graph_shared_v1"}
 
 # Two tables that are right; each rule below breaks a copy.
 FILES = Table(
@@ -484,6 +490,7 @@ def test_tables_have_features_that_refreshes_need_and_gates_for_the_feeds_they_r
         "scip_index_v1",
         "type_checker_files_v1",
         "diagnostics_norm_v1",
+        "relate_diagnostics_v1",
         "relations_v1",
     }
     for known in TABLES:

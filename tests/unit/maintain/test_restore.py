@@ -420,7 +420,7 @@ def test_a_table_alone_is_pinned_and_made_again_by_the_next_build(lake: ThreeRun
     ("name", "redone"),
     [
         ("repo_files_v1", ("extract", "normalize", "relate", "graph")),
-        ("diagnostics_norm_v1", ("normalize", "relate", "graph")),
+        ("diagnostics_norm_v1", ("normalize", "graph")),
         (RELATIONS, ("relate", "graph")),
     ],
 )

@@ -367,7 +367,7 @@ def relations(tree_items: tuple[tuple[str, bytes], ...]) -> dict[str, list[dict[
     programs = [program(path, content) for path, content in tree_items]
     found = {}
     for one, tables in repository_rows(programs):
-        codes = {row["diag_code"] for row in tables["diagnostics_norm_v1"].to_pylist()}
+        codes = {row["diag_code"] for row in tables["relate_diagnostics_v1"].to_pylist()}
         assert "not_related" not in codes, one.path
         found[one.path] = tables["relations_v1"].to_pylist()
     return found

@@ -37,9 +37,8 @@ SOURCES = {
 EDIT = {"lib.py": b"def f():\n    made = g\n    return made\n\n\ndef g():\n    return f()\n"}
 REDONE_FROM = {
     "extract": STEPS,
-    # The diagnostics are those of both.
-    "normalize": STEPS[1:],
-    "relate": STEPS[1:],
+    "normalize": ("normalize", "graph"),
+    "relate": STEPS[2:],
     "graph": STEPS[3:],
 }
 
@@ -118,7 +117,7 @@ def test_a_build_resumes_what_a_dead_one_has_done(
     done = tuple(each.step_name for each in row.done)
     # Documents of an index are evidence for normalize, which then ends with the graph.
     is_late = "scip" in lakes.options
-    resumed = tuple(step for step in PLACES[place] if step == "extract" or not is_late)
+    resumed = tuple(step for step in PLACES[place] if step != "normalize" or not is_late)
     assert done == resumed
     assert {each.status for each in read_manifest(str(lake))} == {"failed"}
     report = refreshed(lake, lakes.sources, **lakes.options)
@@ -187,32 +186,31 @@ def test_step_by_step(lakes: Lakes, tmp_path: Path) -> None:
     for until in STEPS:
         report = clean_lake(lake, lakes.sources, until=until, **lakes.options)
         ran = [step for step, actions in report.steps.items() if actions["app"] == "run"]
-        # Relate adds to a table of normalize, which is done again with it.
-        assert ran == (["normalize", "relate"] if until == "relate" else [until])
+        assert ran == [until]
     expect_equal(lake, lakes.before)
 
 
 def test_a_step_is_finished_when_all_groups_have_done_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Repositories that are refreshed are worked on one after the other."""
-    sources, lake = {name: tmp_path / name for name in ("one", "two")}, tmp_path / "lake"
+    """A repository that is built as a whole comes before those that are refreshed."""
+    sources, lake = {name: tmp_path / name for name in ("one", "two", "new")}, tmp_path / "lake"
     for source in sources.values():
         write_tree(source, {"a.py": b"x = 1\n"})
-    clean_lake(lake, sources)
+    clean_lake(lake, {name: source for name, source in sources.items() if name != "new"})
     for source in sources.values():
         write_tree(source, {"a.py": b"x = 2\n"})
     real, begun = Passes._extract, []
 
     def stopped(passes: Passes, *more: Any) -> Any:
         begun.append(passes.repositories)
-        if len(begun) == len(sources):
+        if len(begun) == 2:
             raise KeyboardInterrupt
         return real(passes, *more)
 
     monkeypatch.setattr(Passes, "_extract", stopped)
     with pytest.raises(KeyboardInterrupt):
         refreshed(lake, sources)
-    assert begun == [("one",), ("two",)]
+    assert begun == [("new",), ("one", "two")]
     last = max(read_manifest(str(lake)), key=lambda row: row.finished_at)
     assert last.error == "stopped by the user in step extract"

@@ -30,7 +30,6 @@ from codeanatomy.lake.lease import Lease, LeaseRow, acquire
 from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.normalize.rules import DIAGNOSTICS
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
 from codeanatomy.plan.run_plan import LakeState, Plan
@@ -38,6 +37,7 @@ from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
 from codeanatomy.query.walks.entry_points import read_entry_points
 from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import DIAGNOSTICS
 from codeanatomy.run import build as building
 from codeanatomy.run.build import Prepared, plan
 from codeanatomy.run.report import BuildReport
@@ -191,8 +191,7 @@ def expect_only(edited: Edited, report: BuildReport, before: dict[str, int], red
             continue
         written = report.tables[name].rows if name in report.tables else 0
         assert version == before[name] + (name in report.tables), name
-        # Diagnostics of other files may come with their relations.
-        is_own = catalog.table(name).stage in ("extract", "normalize") and name != DIAGNOSTICS
+        is_own = catalog.table(name).stage in ("extract", "normalize")
         assert written_files.get(name, set()) <= (edits if is_own else redone).keys(), name
         if is_own:
             assert written in rewritten(lake, name, edits), name
@@ -577,7 +576,7 @@ def test_another_signature_redoes_the_files_whose_relations_differ(library: Edit
     written = files_written(edited, before)
     for table, files in written.items():
         stage = catalog.table(table).stage
-        is_own = stage in ("extract", "normalize") and table != DIAGNOSTICS
+        is_own = stage in ("extract", "normalize")
         assert files <= ({"lib.py"} if is_own else {"lib.py", *callers}), table
         assert files == {"lib.py", *callers} or table not in (RELATIONS, *GRAPHED), table
     edited.expect_clean()
@@ -925,8 +924,8 @@ def test_only_a_step_with_other_rules_runs(edited: Edited, monkeypatch: pytest.M
     edited.edit(LONGER)
     for changed, runs in {
         "graph": {"graph"},
-        "normalize": {"normalize", "relate", "graph"},
-        "relate": {"normalize", "relate", "graph"},
+        "normalize": {"normalize", "graph"},
+        "relate": {"relate", "graph"},
         "extract": {"extract", "normalize", "relate", "graph"},
     }.items():
         monkeypatch.setattr(

@@ -10,7 +10,8 @@ from msgspec import msgpack
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.node_ids import file_id
-from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
+from codeanatomy.normalize.rules import DIAGNOSTICS as NORMALIZED
+from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
 from codeanatomy.pipeline.key_collisions import unpack_owners
 from codeanatomy.pipeline.pieces import (
@@ -26,6 +27,7 @@ from codeanatomy.pipeline.pieces import (
 from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
 from codeanatomy.pipeline.solve import Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import DIAGNOSTICS
 from support.pass_pieces import REPOSITORY, first_pieces
 from support.row_sink import ROWS, RowSink
 
@@ -97,11 +99,10 @@ def test_keys_of_definitions_are_reported(graph: list[Piece]) -> None:
 
 def test_files_are_normalized_here_where_an_index_is_evidence(graph: list[Piece]) -> None:
     before = inputs(is_late=True)
-    # Only diagnostics of relate are there.
-    assert {piece.name for piece in before} & {*FILE_TABLES} == {DIAGNOSTICS}
+    assert {piece.name for piece in before}.isdisjoint(FILE_TABLES)
     pieces = second(before, SecondPass(REPOSITORY, REPOSITORY, "default", RowSink()))
     made = {name: rows_named(inputs(), name) for name in FILE_TABLES}
-    assert {row["path"] for row in rows_named(pieces, ROWS + DIAGNOSTICS)} == {"broken.py"}
+    assert {row["path"] for row in rows_named(pieces, ROWS + NORMALIZED)} == {"broken.py"}
     for name in ("py_bc_blocks_norm_v1", "type_exprs_norm_v1"):
         assert len(rows_named(pieces, ROWS + name)) == len(made[name]), name
     for name in MADE:

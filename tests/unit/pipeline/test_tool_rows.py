@@ -53,7 +53,7 @@ def compared(now: dict[str, pa.RecordBatch], before: dict[str, pa.RecordBatch]) 
         for name, batch in tables.items()
         for piece in row_pieces("r", "", side + name, batch)
     ]
-    return list(DifferingRows("r", RowSink())(iter([Group("r", "", pieces)])))
+    return list(DifferingRows(frozenset({"r"}), RowSink())(iter([Group("r", "", pieces)])))
 
 
 def outcome_of(pieces: list[Piece]) -> ToolOutcome:

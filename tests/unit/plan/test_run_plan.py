@@ -102,11 +102,7 @@ def journal(asked: PlanRequest, base: LakeState, *steps: str, version: int = 1) 
             for name in steps
             for repo_id in plan.step(name).runs_for
         ),
-        pins=tuple(
-            JournalPin(name, table, version + (name == "relate" and table == "diagnostics_norm_v1"))
-            for name in steps
-            for table in (*plan.step(name).outputs, *plan.step(name).adds_to)
-        ),
+        pins=tuple(JournalPin(name, table, version) for name in steps for table in plan.step(name).outputs),
     )
 
 
@@ -240,20 +236,8 @@ def test_the_version_of_ids_is_part_of_every_fingerprint(monkeypatch: pytest.Mon
 def test_a_step_that_was_not_asked_for_before_runs() -> None:
     base = published(request(until="normalize"))
     plan = plan_run(request(), base, None)
-    assert actions(plan) == {"extract": "skip", "normalize": "run", "relate": "run", "graph": "run"}
+    assert actions(plan) == {"extract": "skip", "normalize": "skip", "relate": "run", "graph": "run"}
     assert reasons(plan)["relate"] == "last built without it"
-    # Its rows would be missing from the diagnostics, or be there twice.
-    assert reasons(plan)["normalize"] == "relate adds to its tables"
-
-
-def test_steps_that_share_a_table_run_together() -> None:
-    base = published(request())
-    row = base.repositories["one"]
-    older = structs.replace(row, plan_fingerprints={**row.plan_fingerprints, "normalize": "older"})
-    plan = plan_run(request(), structs.replace(base, repositories={"one": older}), None)
-    assert actions(plan)["relate"] == "run"
-    assert reasons(plan)["relate"] == "normalize runs, whose tables it adds to"
-    assert actions(plan)["extract"] == "skip"
 
 
 def test_a_table_that_is_gone_is_made_again() -> None:
@@ -282,36 +266,15 @@ def test_what_a_dead_run_finished_is_kept() -> None:
         for step in ("extract", "normalize")
         for name in plan_run(changed, base, None).step(step).outputs
     }
-    # Relate had added to the diagnostics, and not finished.
-    left = structs.replace(base, newest={**base.newest, **written, "diagnostics_norm_v1": 2, "cpg_nodes": 1})
+    # Relate had written its diagnostics, and not finished.
+    dead = {"relate_diagnostics_v1": 1, "cpg_nodes": 1}
+    left = structs.replace(base, newest={**base.newest, **written, **dead})
     plan = plan_run(changed, left, before)
     assert actions(plan) == {"extract": "resume", "normalize": "resume", "relate": "run", "graph": "run"}
     assert plan.resumes == "run-2"
-    assert set(plan.undo) == {Undo("diagnostics_norm_v1", 2, 1), Undo("cpg_nodes", 1, 0)}
+    assert set(plan.undo) == {Undo("relate_diagnostics_v1", 1, 0), Undo("cpg_nodes", 1, 0)}
     assert plan.pins["ast_files_v1"] == 1
     assert plan.pins["cpg_edges"] == 0
-
-
-def test_both_writers_of_a_table_are_kept_at_the_later_version() -> None:
-    changed = request(source="s2")
-    before = journal(changed, EMPTY, "extract", "normalize", "relate")
-    newest = {pin.table_name: pin.version for pin in before.pins} | {"diagnostics_norm_v1": 2}
-    plan = plan_run(changed, structs.replace(EMPTY, newest=newest), before)
-    assert actions(plan) == {"extract": "resume", "normalize": "resume", "relate": "resume", "graph": "run"}
-    assert plan.undo == ()
-    assert plan.pins["diagnostics_norm_v1"] == 2
-
-
-def test_a_table_of_two_steps_is_made_again_if_only_one_of_them_was_finished() -> None:
-    base = published(request())
-    row = base.repositories["one"]
-    # Rules of relate are new, and add nothing to the diagnostics: it was done before normalize.
-    prints = {**row.plan_fingerprints, "relate": "older", "graph": "older"}
-    base = structs.replace(base, repositories={"one": structs.replace(row, plan_fingerprints=prints)})
-    before = journal(request(), base, "relate", version=0)
-    left = structs.replace(base, newest={**base.newest, "diagnostics_norm_v1": 1})
-    plan = plan_run(request(), left, before)
-    assert actions(plan) == {"extract": "skip", "normalize": "run", "relate": "resume", "graph": "run"}
 
 
 def test_the_journal_counts_what_a_step_has_written_alone() -> None:
@@ -332,11 +295,10 @@ def test_the_journal_counts_what_a_step_has_written_alone() -> None:
         lambda: None,
     )
     run.count({"one": {"relations_v1": 5, "type_nodes_v1": 2, "diagnostics_norm_v1": 3}})
-    assert run.step_done("normalize").rows == {"one": {"type_nodes_v1": 2}}
+    assert run.step_done("normalize").rows == {"one": {"type_nodes_v1": 2, "diagnostics_norm_v1": 3}}
     done = run.step_done("relate")
-    # Both counted what they share: added up, it would be twice as much.
     assert done.rows == {"one": {"relations_v1": 5}}
-    assert set(done.pins) == {"relations_v1", "relate_programs_v1", "diagnostics_norm_v1"}
+    assert set(done.pins) == {"relations_v1", "relate_programs_v1", "relate_diagnostics_v1"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import grimp
 import pytest
 from msgspec import structs
 
@@ -15,17 +14,12 @@ import codeanatomy
 from codeanatomy import catalog
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.config import load_settings
-from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import BuildRequest, build_inputs, source_inputs
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import (
     RESULT_SETTINGS,
-    SHARED_CODE,
-    STAGES,
-    STEP_CODE,
     BuildInputs,
     catalog_hash,
-    code_digest,
     result_settings,
     rule_fingerprints,
     step_fingerprint,
@@ -124,54 +118,9 @@ def test_a_new_version_of_a_table_is_another_fingerprint() -> None:
     assert catalog_hash(described) == catalog_hash(catalog.TABLES)
 
 
-def test_a_changed_rule_is_another_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = tmp_path / "codeanatomy"
-    root = Path(codeanatomy.__file__).parent
-    for name in ("relate", "graph"):
-        for file in (root / name).glob("*.py"):
-            (copy / name).mkdir(parents=True, exist_ok=True)
-            (copy / name / file.name).write_bytes(file.read_bytes())
-    for step, parts in STEP_CODE.items():
-        kept = tuple(part for part in parts if part == step and step in ("relate", "graph"))
-        monkeypatch.setitem(steps.STEP_CODE, step, kept)
-    monkeypatch.setattr(steps, "SHARED_CODE", ())
-    monkeypatch.setattr(codeanatomy, "__file__", str(copy / "__init__.py"))
-    code_digest.cache_clear()
-    relate, graph = code_digest("relate"), code_digest("graph")
-    with (copy / "relate" / "solver.py").open("a") as file:
-        file.write("LIMIT = 3\n")
-    code_digest.cache_clear()
-    assert code_digest("relate") != relate
-    assert code_digest("graph") == graph
-    code_digest.cache_clear()
-
-
 def test_every_setting_of_extraction_is_declared_or_cannot_change_rows() -> None:
     declared = {name.removeprefix("extract.") for name in RESULT_SETTINGS["extract"]}
     assert declared | {"partitions"} == {field.name for field in structs.fields(ExtractOptions)}
-
-
-def test_the_code_of_a_step_is_all_that_it_imports() -> None:
-    """What makes rows is in the stage's package or in what several stages share."""
-    graph = grimp.build_graph("codeanatomy")
-    # Declared data counts by contract and by kind; these say nothing of rows.
-    outside = (
-        "codeanatomy.catalog",
-        "codeanatomy.errors",
-        "codeanatomy.config",
-        "codeanatomy.catalog.settings",
-    )
-    root = Path(codeanatomy.__file__).parent
-    for stage in STAGES:
-        parts = [root / part for part in (*STEP_CODE[stage], *SHARED_CODE)]
-        assert all(part.exists() for part in parts)
-        known = {part.with_suffix("") for part in parts}
-        for module in (f"codeanatomy.{stage}", *graph.find_descendants(f"codeanatomy.{stage}")):
-            for name in (module, *graph.find_upstream_modules(module)):
-                if name == "codeanatomy" or name.startswith(outside):
-                    continue
-                path = root.joinpath(*name.split(".")[1:])
-                assert path in known or any(folder in known for folder in path.parents), (stage, name)
 
 
 def test_what_is_asked_for_has_the_versions_of_the_witnesses(tmp_path: Path) -> None:

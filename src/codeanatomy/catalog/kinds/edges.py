@@ -734,7 +734,7 @@ EVIDENCE = (
         "evidence",
         "A file and a diagnostic or parse error in it.",
         "def f(:",
-        ("diagnostics_norm_v1", "tree_sitter_files_v1"),
+        ("diagnostics_norm_v1", "relate_diagnostics_v1", "tree_sitter_files_v1"),
         (Ends(("FILE",), ("DIAGNOSTIC", "TS_ERROR", "TS_MISSING")),),
         Facts("complaints"),
         "diagnostics",

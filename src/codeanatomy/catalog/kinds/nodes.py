@@ -548,7 +548,7 @@ EVIDENCE = (
         "evidence",
         "A diagnostic of a witness, or a disagreement between witnesses.",
         "def f(:   # invalid syntax",
-        ("diagnostics_norm_v1",),
+        ("diagnostics_norm_v1", "relate_diagnostics_v1"),
         "diag",
         ("definition", "kind", "code", "number"),
         Facts("diagnostics"),

@@ -20,6 +20,8 @@ from codeanatomy.catalog.spec import (
     DeltaWritePolicy,
     FeatureName,
     ForeignKey,
+    Stage,
+    Table,
     WriterProperties,
 )
 
@@ -126,3 +128,53 @@ ERROR_FIELDS = (
     LINE,
 )
 ERRORS = structs("errors", "Errors and warnings of this extractor.", *ERROR_FIELDS)
+
+
+def diagnostics_table(
+    name: str, stage: Stage, doc: str, kinds: tuple[str, ...], inputs: tuple[str, ...]
+) -> Table:
+    """Declare the table of the diagnostics of a stage; the graph has nodes of all of them."""
+    return Table(
+        name,
+        stage,
+        doc,
+        (
+            *FILE_COLUMNS,
+            Column("diag_id", "string", "Id of the diagnostic.", False, "DiagId"),
+            Column("diag_kind", "string", f"{', '.join(kinds[:-1])} or {kinds[-1]}.", nullable=False),
+            Column("diag_severity", "string", "error, warning, info or hint.", nullable=False),
+            Column("diag_code", "string", "Code of the diagnostic, stable across releases.", nullable=False),
+            Column("diag_line_start", "int", "First line, counted from 1.", semantic_type="LineNo1"),
+            Column("diag_col_start", "int", "Column in bytes of the canonical text, from 0."),
+            Column("diag_line_end", "int", "Last line, counted from 1.", semantic_type="LineNo1"),
+            Column("diag_col_end", "int", "Column after the end, in bytes of the canonical text."),
+            *span(of="the range it is about; null for the whole file"),
+            Column("message", "string", "Text of the diagnostic.", nullable=False),
+            Column("details", "map<string,string>", "Report of each witness, and further details."),
+        ),
+        primary_key=("diag_id",),
+        foreign_keys=(FILE_KEY,),
+        owner="file_id",
+        inputs=inputs,
+        constraints=(
+            SPAN_ORDERED,
+            one_of("diag_kind", *kinds),
+            one_of("diag_severity", *SEVERITIES),
+            Constraint(
+                "lines_ordered",
+                "(diag_line_start IS NULL AND diag_line_end IS NULL) OR diag_line_end >= diag_line_start",
+                "It does not end on a line before the one it begins on.",
+            ),
+        ),
+        write=DeltaWritePolicy(
+            target_file_size=128 * MB,
+            zorder_by=("repo_id", "file_id", "diag_line_start", "diag_col_start", "diag_id"),
+            stats_policy="explicit",
+            stats_columns=(
+                *("repo_id", "file_id", "diag_id", "diag_kind", "diag_severity", "diag_code"),
+                *("diag_line_start", "diag_line_end"),
+            ),
+            enable_features=FOLLOWED,
+        ),
+        gate=FEED_GATE,
+    )

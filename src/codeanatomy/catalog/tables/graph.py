@@ -61,6 +61,7 @@ ENTITY_INPUTS = (
     "py_bc_def_use_events_v1",
     "diagnostics_norm_v1",
     "relations_v1",
+    "relate_diagnostics_v1",
 )
 
 CPG_NODES = Table(

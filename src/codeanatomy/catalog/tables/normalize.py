@@ -23,13 +23,11 @@ from codeanatomy.catalog.spec import (
 )
 from codeanatomy.catalog.tables.columns import (
     BY_OWNER,
-    FEED_GATE,
     FILE_COLUMNS,
     FILE_KEY,
-    FOLLOWED,
     LINE,
-    SEVERITIES,
     SPAN_ORDERED,
+    diagnostics_table,
     one_of,
     span,
 )
@@ -413,28 +411,12 @@ SPAN_ERRORS_V1 = Table(
     ),
 )
 
-DIAGNOSTICS_NORM_V1 = Table(
+DIAGNOSTICS_NORM_V1 = diagnostics_table(
     "diagnostics_norm_v1",
     "normalize",
     "One row per diagnostic of a witness about a file, or disagreement between witnesses.",
+    ("cpython", "libcst", "tree_sitter", "scip", "disagreement"),
     (
-        *FILE_COLUMNS,
-        Column("diag_id", "string", "Id of the diagnostic.", False, "DiagId"),
-        Column("diag_kind", "string", "cpython, libcst, tree_sitter, scip, disagreement or relate.", False),
-        Column("diag_severity", "string", "error, warning, info or hint.", nullable=False),
-        Column("diag_code", "string", "Code of the diagnostic, stable across releases.", nullable=False),
-        Column("diag_line_start", "int", "First line, counted from 1.", semantic_type="LineNo1"),
-        Column("diag_col_start", "int", "Column in bytes of the canonical text, from 0."),
-        Column("diag_line_end", "int", "Last line, counted from 1.", semantic_type="LineNo1"),
-        Column("diag_col_end", "int", "Column after the end, in bytes of the canonical text."),
-        *span(of="the range it is about; null for the whole file"),
-        Column("message", "string", "Text of the diagnostic.", nullable=False),
-        Column("details", "map<string,string>", "Report of each witness, and further details."),
-    ),
-    primary_key=("diag_id",),
-    foreign_keys=(FILE_KEY,),
-    owner="file_id",
-    inputs=(
         "repo_files_v1",
         "file_line_index_v1",
         "ast_files_v1",
@@ -444,33 +426,6 @@ DIAGNOSTICS_NORM_V1 = Table(
         "symtable_files_v1",
         "scip_index_v1",
     ),
-    constraints=(
-        SPAN_ORDERED,
-        one_of("diag_kind", "cpython", "libcst", "tree_sitter", "scip", "disagreement", "relate"),
-        one_of("diag_severity", *SEVERITIES),
-        Constraint(
-            "lines_ordered",
-            "(diag_line_start IS NULL AND diag_line_end IS NULL) OR diag_line_end >= diag_line_start",
-            "It does not end on a line before the one it begins on.",
-        ),
-    ),
-    write=DeltaWritePolicy(
-        target_file_size=128 * MB,
-        zorder_by=("repo_id", "file_id", "diag_line_start", "diag_col_start", "diag_id"),
-        stats_policy="explicit",
-        stats_columns=(
-            "repo_id",
-            "file_id",
-            "diag_id",
-            "diag_kind",
-            "diag_severity",
-            "diag_code",
-            "diag_line_start",
-            "diag_line_end",
-        ),
-        enable_features=FOLLOWED,
-    ),
-    gate=FEED_GATE,
 )
 
 NORMALIZE_EVIDENCE_V1 = Table(

@@ -24,6 +24,7 @@ from codeanatomy.catalog.tables.columns import (
     REPO_ID,
     SPAN_ORDERED,
     STATE_BY_FILE,
+    diagnostics_table,
     span,
     structs,
 )
@@ -95,7 +96,6 @@ RELATIONS_V1 = Table(
         "scip_index_v1",
         "type_checker_files_v1",
     ),
-    adds_to=("diagnostics_norm_v1",),
     constraints=(
         SPAN_ORDERED,
         Constraint(
@@ -120,6 +120,14 @@ RELATIONS_V1 = Table(
     gate=FEED_GATE,
 )
 
+RELATE_DIAGNOSTICS_V1 = diagnostics_table(
+    "relate_diagnostics_v1",
+    "relate",
+    "One row per diagnostic of the value analysis: where it contradicts a witness, or could not work.",
+    ("disagreement", "relate"),
+    RELATIONS_V1.inputs,
+)
+
 RELATE_PROGRAMS_V1 = Table(
     "relate_programs_v1",
     "relate",
@@ -139,4 +147,4 @@ RELATE_PROGRAMS_V1 = Table(
     upkeep=NO_ZORDER,
 )
 
-TABLES = (RELATIONS_V1, RELATE_PROGRAMS_V1)
+TABLES = (RELATIONS_V1, RELATE_DIAGNOSTICS_V1, RELATE_PROGRAMS_V1)

@@ -1,0 +1,105 @@
+"""Refreshes of several repositories in one run: they share passes and commits, and keep their own figures."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from codeanatomy.delta.read.light import light_table
+from codeanatomy.extract.file_rows import FAILURES
+from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.pipeline.context import Run
+from codeanatomy.pipeline.passes import WorkGroup, work_groups
+from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.run.build import plan
+from support.edits import Tree, write_tree
+from support.light_builds import MODERN, clean_lake, order, refreshed
+
+# The third has no import of the first file, and a failure that is kept.
+TREES: dict[str, Tree] = {
+    "one": {"lib.py": b"def f():\n    return 1\n", "use.py": b"from lib import f\nf()\n"},
+    "two": {"lib.py": b"class A:\n    pass\n", "use.py": b"from lib import A\nclass B(A):\n    pass\n"},
+    "three": {"lib.py": b"x = 1\n", "broken.py": b"def broken(:\n"},
+    "idle": {"lib.py": b"y = 1\n"},
+}
+EDITS: dict[str, Tree] = {
+    "one": {"lib.py": b"def g():\n    return 1\n"},
+    "two": {"lib.py": b"class A:\n    def m(self):\n        return self\n", "new.py": b"import os\n"},
+    "three": {"lib.py": b"x = 2\ny = x\n"},
+}
+
+
+class Together:
+    """A lake of several repositories, of which three are edited."""
+
+    def __init__(self, work: Path, *settings: str) -> None:
+        self.work, self.lake = work, work / "lake"
+        self.sources = {name: work / name for name in TREES}
+        for name, tree in TREES.items():
+            write_tree(self.sources[name], tree)
+        clean_lake(self.lake, self.sources, *settings)
+        for name, tree in EDITS.items():
+            write_tree(self.sources[name], TREES[name] | tree)
+
+    def expect_clean(self) -> None:
+        clean = self.work / "clean"
+        clean_lake(clean, self.sources)
+        assert compare_lakes(str(self.lake), str(clean)).tables == {}
+        now, expected = Snapshot.open(str(self.lake)), Snapshot.open(str(clean))
+        for name in TREES:
+            own, other = now.repositories[name], expected.repositories[name]
+            assert (own.row_counts, own.error_counts) == (other.row_counts, other.error_counts), name
+
+
+@pytest.fixture(params=[(), (MODERN,)], ids=["all", "modern"])
+def together(request: pytest.FixtureRequest, tmp_path: Path) -> Together:
+    return Together(tmp_path, *request.param)
+
+
+def test_rows_and_counts_are_those_of_a_clean_build(
+    together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups: list[tuple[str, ...]] = []
+
+    def record_groups(run: Run) -> list[WorkGroup]:
+        made = work_groups(run)
+        groups.extend(group.repositories for group in made)
+        return made
+
+    monkeypatch.setattr("codeanatomy.run.build.work_groups", record_groups)
+    before = Snapshot.open(str(together.lake)).pins["cpg_nodes"].version
+    report = refreshed(together.lake, together.sources)
+    assert groups == [("one", "three", "two")]
+    actions = {name: {each[name] for each in report.steps.values()} for name in TREES}
+    assert actions == {name: {"skip" if name == "idle" else "refresh"} for name in TREES}
+    # One commit for all of them.
+    assert Snapshot.open(str(together.lake)).pins["cpg_nodes"].version == before + 1
+    assert report.redone == {
+        "one": {"changed": 1, "lost": 1},
+        "two": {"added": 1, "changed": 1},
+        "three": {"changed": 1},
+    }
+    failures = light_table(str(together.lake), FAILURES, ["repo_id", "run_id"]).to_pylist()
+    assert Counter(row["repo_id"] for row in failures if row["run_id"] == report.run_id)["three"] > 0
+    together.expect_clean()
+    assert refreshed(together.lake, together.sources).status == "unchanged"
+
+
+def test_a_forecast_is_by_repository(together: Together) -> None:
+    impact = plan(order(together.lake, together.sources), Progress(io.StringIO()), impact=True).impact
+    assert {name: {each.path: each.reason for each in reasons} for name, reasons in impact.items()} == {
+        "one": {"lib.py": "changed", "use.py": "lost"},
+        "two": {"lib.py": "changed", "new.py": "added"},
+        "three": {"lib.py": "changed"},
+    }
+
+
+def test_repositories_with_other_actions_are_groups_of_their_own(together: Together) -> None:
+    """After a run of extract alone, the other steps have more to do for this repository."""
+    refreshed(together.lake, {"one": together.sources["one"]}, until="extract")
+    refreshed(together.lake, together.sources)
+    together.expect_clean()
