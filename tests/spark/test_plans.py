@@ -139,13 +139,13 @@ def test_the_jobs_of_a_build_are_its_frames(
     lake = tmp_path / "lake"
     own = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}
     before = jobs_of(spark)
-    report = built(spark, lake, own, until=None)
+    report = built(spark, lake, own, until=None, settings=("refresh.max_share=1",))
     assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 6
     for source in own.values():
         edited = next(path for path in sorted(source.rglob("*.py")) if path.stat().st_size)
         edited.write_text(f"{edited.read_text()}\n\ndef added(value):\n    return value\n")
     before = jobs_of(spark)
-    report = built(spark, lake, own, until=None)
+    report = built(spark, lake, own, until=None, settings=("refresh.max_share=1",))
     assert {action for each in report.steps.values() for action in each.values()} == {"refresh"}
     assert jobs_of(spark) - before == len(frames_of(lake, report.run_id or "")) <= 5
 

@@ -81,9 +81,7 @@ def test_a_module_that_is_new_belongs_to_the_steps_that_import_it(copy: Path) ->
     (copy / "new_rules.py").write_text("LIMIT = 3\n", encoding="utf-8")
     forget()
     assert code_digest("relate") == before
-    text = (
-        "def f():\n    from codeanatomy import (  # late\n        spans,  # x\n        new_rules,\n    )\n"
-    )
+    text = "def f():\n    from codeanatomy import (  # late\n        spans,  # x\n        new_rules,\n    )\n"
     (copy / "relate" / "more.py").write_text(text, encoding="utf-8")
     forget()
     assert {"relate/more.py", "new_rules.py"} <= code_files("relate")
