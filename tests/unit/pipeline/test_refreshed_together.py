@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from codeanatomy.delta.read.light import light_table
+from codeanatomy.delta.read.duck import count_rows, select_rows
+from codeanatomy.delta.read.file_index import LoggedFile
+from codeanatomy.delta.read.light import light_files, light_table
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.context import Run
@@ -103,3 +106,27 @@ def test_repositories_with_other_actions_are_groups_of_their_own(together: Toget
     refreshed(together.lake, {"one": together.sources["one"]}, until="extract")
     refreshed(together.lake, together.sources)
     together.expect_clean()
+
+
+def test_rows_are_counted_from_the_log_where_it_counts_them(
+    together: Together, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refreshed(together.lake, together.sources)
+    snapshot, names = Snapshot.open(str(together.lake)), ("cpg_edges", "relations_v1", "diagnostics_norm_v1")
+    expected = {
+        name: Counter(snapshot.rows(name, ["repo_id"]).column("repo_id").to_pylist()) for name in names
+    }
+    queried: list[LoggedFile] = []
+
+    def select(root: str, name: str, files: Sequence[LoggedFile]) -> str:
+        queried.extend(files)
+        return select_rows(root, name, files)
+
+    monkeypatch.setattr("codeanatomy.delta.read.duck.select_rows", select)
+    for name in names:
+        counts = count_rows(str(together.lake), name, snapshot.pins[name].version, ("repo_id",))
+        assert counts == {(repo_id,): count for repo_id, count in expected[name].items()}, name
+    files = [file for name in names for file in light_files(str(together.lake), name)]
+    counted = [file for file in files if file.column_range("repo_id").only_value is not None]
+    assert counted
+    assert len(queried) == len(files) - len(counted) > 0

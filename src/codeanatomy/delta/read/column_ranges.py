@@ -66,6 +66,12 @@ class ColumnRange(Struct, frozen=True):
     # NaN may occur, outside of the bounds.
     nan: bool = False
 
+    @property
+    def only_value(self) -> Any:
+        """The value that all rows have; None if they may have others."""
+        is_known = self.least == self.greatest and not (self.truncated or self.nulls or self.nan)
+        return self.least if is_known else None
+
     def may_equal(self, value: Value) -> bool:
         """Return whether a row may have this value."""
         return self._reaches_down(value) and self._reaches_up(value)

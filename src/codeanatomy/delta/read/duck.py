@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -200,12 +201,23 @@ def read_arrow(
 
 
 def count_rows(root: str, name: str, version: int, by: Sequence[str]) -> dict[tuple[Any, ...], int]:
-    """Count the rows of a version of a table by the values of some columns."""
-    query = select_rows(root, name, light_files(root, name, version))
-    names = ", ".join(f'"{column}"' for column in by)
-    with translate_errors(), lookup_connection() as database:
-        counted = database.execute(f"SELECT {names}, count(*) FROM ({query}) GROUP BY ALL").fetchall()
-    return {tuple(values): count for *values, count in counted}
+    """Count the rows of a version of a table by the values of some columns.
+
+    Only files that the log does not count are read: those with several values, or without statistics.
+    """
+    counts, uncounted = Counter[tuple[Any, ...]](), list[LoggedFile]()
+    for file in light_files(root, name, version):
+        values = tuple(file.column_range(column).only_value for column in by)
+        if file.rows is None or None in values:
+            uncounted.append(file)
+        else:
+            counts[values] += file.rows - file.deleted_rows
+    if uncounted:
+        query, names = select_rows(root, name, uncounted), ", ".join(f'"{column}"' for column in by)
+        with translate_errors(), lookup_connection() as database:
+            rows = database.execute(f"SELECT {names}, count(*) FROM ({query}) GROUP BY ALL").fetchall()
+        counts.update({tuple(values): count for *values, count in rows})
+    return {values: count for values, count in counts.items() if count}
 
 
 def parquet_relation(paths: Iterable[str], *options: str) -> str:
