@@ -87,6 +87,8 @@ from codeanatomy.sources.digest import states_digest
 
 EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*TOOL_TABLES, FAILURES))
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
+# Of at most so many files a refresh writes the graph's rows where they are made: of more, in too small files.
+WRITTEN_FILES = 16
 # By table: the name of its pieces.
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
@@ -467,7 +469,7 @@ class Passes:
             wanted = self._second_inputs(files)
             inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]
             with self.run.timed(step):
-                work = self._second_work(self._sink(*FILE_TABLES))
+                work = self._second_work(self._sink(*FILE_TABLES, unordered=self._written_tables(files)))
                 made = self.executor.map_groups(step, inputs, {*self._second_reads, BEFORE}, "chunk", work)
             self._count(made)
             if self.refreshes:
@@ -491,6 +493,11 @@ class Passes:
             refresh.repo_id: refresh.in_feed(GRAPH) | self._normalized_files(refresh)
             for refresh in self.refreshes
         }
+
+    def _written_tables(self, files: Mapping[str, frozenset[str]] | None) -> tuple[str, ...]:
+        """Return the tables of the graph that pass two writes itself, which saves a job: if files are few."""
+        are_few = files is not None and len(union(files.values())) <= WRITTEN_FILES
+        return tuple(GRAPH_PIECES) if are_few and self._busy[GRAPH] else ()
 
     def _second_inputs(self, files: Mapping[str, frozenset[str]] | None) -> list[StoredRows]:
         """Return the stored rows of files that pass two works on and the passes before have not passed on."""
@@ -537,10 +544,9 @@ class Passes:
             refuse_refreshed_keys(run, self.refreshes, union(files.values()), keys, owners)
             shared, changed = merge_changed(run, executor, made, files)
         with run.timed("graph_commit"):
-            redone = self._write_graph([made, *shared], None if files is None else union(files.values()))
             tables = {
                 name: structs.replace(each, shared=changed.get(GRAPH_PIECES[name], ()))
-                for name, each in redone.items()
+                for name, each in self._write_graph(made, shared, files).items()
             }
             self._commit(GRAPH, tables)
 
@@ -553,15 +559,21 @@ class Passes:
         files = data_files(piece for each in held for piece in self.executor.results(each, DATA_FILE))
         return {name: Redone(files.get(name, ()), owners) for name in names}
 
-    def _write_graph(self, held: Sequence[Held], owners: Collection[str] | None) -> dict[str, Redone]:
-        """Write the tables of the graph from pieces."""
-        table = self.run.store.table
+    def _write_graph(
+        self, made: Held, shared: Sequence[Held], files: Mapping[str, frozenset[str]] | None
+    ) -> dict[str, Redone]:
+        """Write the tables of the graph from pieces, but for rows that pass two has written."""
+        table, owners = self.run.store.table, None if files is None else union(files.values())
+        written = self._written_tables(files)
+        redone = self._from_tasks(GRAPH_PIECES, [made] if written else [], owners)
         writes = [
             TableWrite(self._new_files(name), table(name), pieces, name in COPIES)
             for name, pieces in GRAPH_PIECES.items()
         ]
-        files = self.executor.write_files(held, writes)
-        return {write.table.name: Redone(files.get(write.table.name, ()), owners) for write in writes}
+        held = [*shared] if written else [made, *shared]
+        for name, own in (self.executor.write_files(held, writes) if held else {}).items():
+            redone[name] = structs.replace(redone[name], files=[*redone[name].files, *own])
+        return redone
 
     def _commit(self, step: str, redone: Mapping[str, Redone]) -> None:
         repositories, is_whole = self._busy[step], self._is_whole(step)

@@ -127,11 +127,13 @@ class SecondPass(Struct, frozen=True):
             rows = {name: [each] for name, each in made.items()}
             files = with_tables(files, load_views(rows, self.reads))
         if group.repo_id in self.graphed:
-            yield from self._graphed(group, files, costs)
+            yield from self._graphed(group, files, costs, sink)
         yield counts_piece({group.repo_id: costs.counters()})
 
-    def _graphed(self, group: Group, files: Sequence[FileView], costs: Costs) -> Pieces:
-        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, PROPS, PROPS_MAP, SHARED)}
+    def _graphed(self, group: Group, files: Sequence[FileView], costs: Costs, sink: OpenSink) -> Pieces:
+        # Tables that the sink has are written here; the rows of others are passed on.
+        passed = [name for name in (NODES, EDGES, PROPS, PROPS_MAP) if name not in self.sink.targets]
+        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (*passed, SHARED) if name != EDGES}
         counts: Counter[str] = Counter()
         keys: list[tuple[str, Mapping[str, str]]] = []
         digests: dict[str, str] = {}
@@ -145,9 +147,12 @@ class SecondPass(Struct, frozen=True):
                 counts[name] += rows.num_rows
                 if name in parts:
                     parts[name].append(rows)
-            # The order of the edges is that of paths.
-            yield from row_pieces(group.repo_id, group.chunk, EDGES, tables[EDGES], view.path)
-            samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
+                for target in (name, *(copy for copy, origin in COPIES.items() if origin == name)):
+                    sink.add(target, rows)
+            if EDGES in passed:
+                # The order of the edges is that of paths.
+                yield from row_pieces(group.repo_id, group.chunk, EDGES, tables[EDGES], view.path)
+                samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
             counts["graph_files"] += 1
             keys.append((view.path, made.keys))
         yield from row_pieces(group.repo_id, group.chunk, KEY_OWNERS, owner_rows(group.repo_id, keys))

@@ -112,7 +112,8 @@ def test_rows_are_counted_from_the_log_where_it_counts_them(
     together: Together, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refreshed(together.lake, together.sources)
-    snapshot, names = Snapshot.open(str(together.lake)), ("cpg_edges", "relations_v1", "diagnostics_norm_v1")
+    snapshot = Snapshot.open(str(together.lake))
+    names = ("cpg_edges", "relations_v1", "diagnostics_norm_v1")
     expected = {
         name: Counter(snapshot.rows(name, ["repo_id"]).column("repo_id").to_pylist()) for name in names
     }
