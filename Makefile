@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system unit unit-setup pythons minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system unit unit-setup unit-python pythons minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -31,7 +31,7 @@ test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
 	code=$$(($$(cat build/with.code) + others)); $(MAKE) pythons || code=1; exit $$code
 
-# Two parts again. `make pythons` runs the graph's tests alone as the second one.
+# Two parts again.
 UNIT_FIRST := tests/unit/extract tests/unit/normalize
 # The files that are left out import PySpark, or packages that only they need.
 UNIT_SECOND := tests/unit/graph tests/unit/relate tests/unit/sources $(filter-out %/test_views.py %/test_costs.py \
@@ -48,13 +48,19 @@ unit: unit-setup ## unit tests that need no JVM (PYTHON=python3.13: on that inte
 
 unit-setup: $(UNIT_VENV)/.installed
 
+# What depends on the interpreter; tools that are processes of their own do not.
+PER_PYTHON := tests/unit/extract tests/unit/normalize tests/unit/graph \
+	$(addprefix --ignore=tests/unit/extract/test_,pyrefly.py scip_python.py tool_tasks.py)
+
 pythons: $(VENV)/.installed ## tests of extract, normalize and graph on every other Python here (3.11 or newer, PATH and pyenv)
-	@others=$$($(find_others)); code=0; [ -n "$$others" ] || echo '==> no other Python from 3.11 on was found'; \
-	mkdir -p build; for python in $$others; do \
-	if $(MAKE) unit-setup PYTHON="$$python" >build/setup.log 2>&1; \
-	then $(MAKE) unit PYTHON="$$python" UNIT_SECOND=tests/unit/graph || code=1; \
-	else printf '==> %s is skipped, its environment cannot be made: %s\n' "$$python" "$$(grep -m1 ERROR build/setup.log)"; \
-	fi; done; exit $$code
+	@others=$$($(find_others)); [ -n "$$others" ] || { echo '==> no other Python from 3.11 on was found'; exit 0; }; \
+	mkdir -p build; printf '%s\n' $$others | xargs -P 2 -I % $(MAKE) unit-python PYTHON=%
+
+unit-python:
+	@log=build/python-$(UNIT_VERSION).log; $(MAKE) unit-setup >$$log 2>&1 || { \
+	printf '==> %s is skipped, its environment cannot be made: %s\n' '$(PYTHON)' "$$(grep -m1 ERROR $$log)"; exit 0; }; \
+	$(UNIT_TEST) $(PER_PYTHON) >$$log 2>&1; code=$$?; \
+	printf '==> unit tests on Python %s\n' '$(UNIT_VERSION)'; cat $$log; exit $$code
 
 test-system: lint ## kills, clusters, whole packages, long random runs (hours)
 	$(say) 'system tests'
@@ -174,7 +180,7 @@ UNIT_PACKAGES := click deprecated duckdb hypothesis iniconfig libcst markdown-it
 	@'$(PYTHON)' -m venv --clear $(@D)
 	@awk -v names=' $(UNIT_PACKAGES) ' '/^[a-z]/ {split($$1, name, "=="); on = index(names, " " name[1] " ")} on' \
 	requirements/dev.lock >$(@D)/unit.lock
-	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --only-binary :all: \
+	@$(@D)/bin/python -m pip --quiet --disable-pip-version-check --no-input install --no-deps --no-compile --only-binary :all: \
 	--require-hashes --requirement $(@D)/unit.lock
 	@touch $@
 

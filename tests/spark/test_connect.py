@@ -1,6 +1,7 @@
-"""A lake in a session of Spark Connect: the rows that are read without a JVM, from a real server.
+"""A lake in a session of Spark Connect, of a real server: what is read and what a build writes.
 
-`test_spark_lake.py` and `test_changes.py` compare those with the rows of a classic session.
+The rows that are read are those without a JVM; `test_spark_lake.py` and `test_changes.py` compare these with
+the rows of a classic session. Built tables have the rows of local processes, for a first build and a refresh.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -22,13 +24,17 @@ import pytest
 from msgspec import structs
 from pyspark.sql import DataFrame, SparkSession
 
+import codeanatomy
 from codeanatomy.catalog.views import VIEWS
+from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.store import Store
 from codeanatomy.delta.write.restore import restore_with_fallback
 from codeanatomy.errors import EnvironmentProblem, SqlRefused, UnknownSymbol, UsageError
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.maintain.features import enable_feature
 from codeanatomy.progress import Progress
+from codeanatomy.query.checks.compare import compare_lakes
+from codeanatomy.query.checks.verify import verify
 from codeanatomy.query.diff.change_windows import open_window
 from codeanatomy.query.engines.public_store import PublicStore
 from codeanatomy.query.engines.spark import plain_value
@@ -38,13 +44,18 @@ from codeanatomy.query.engines.statements import Query, Slice
 from codeanatomy.query.engines.views import view_query
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.sql.spark import run_spark_sql
+from codeanatomy.run.given_session import GivenSession, SessionFacts
 from codeanatomy.spark.versions import has_internals, is_connect
+from support import corpus, two_repositories
 from support.aged_lake import copied
 from support.caller_table import UNDO
-from support.connect import remote_session, running_server
+from support.connect import DELTA_SETTINGS, remote_session, running_server
+from support.given import make_request
+from support.interpreters import interpreter_without
 from support.maintenance_runs import SETTINGS, run_maintenance
 from support.three_runs import ThreeRuns, three_runs
 
+CHANGED = "spark.sql.shuffle.partitions"
 PAGE = Path(__file__).parents[2] / "docs/ask.md"
 PYTHON_BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FILES, RELATIONS = "repo_files_v1", "relations_v1"
@@ -75,7 +86,9 @@ MORE_QUESTIONS: tuple[tuple[str, tuple[str, ...], dict[str, Any]], ...] = (
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_server(tmp_path_factory.mktemp("server")) as address:
+    """The address of a server whose Python has the packages of codeanatomy, but not codeanatomy."""
+    folder = tmp_path_factory.mktemp("server")
+    with running_server(folder, python=interpreter_without(folder, "codeanatomy")) as address:
         yield address
 
 
@@ -299,7 +312,7 @@ def refusal() -> Iterator[None]:
 
 
 def test_sparks_own_writer_needs_a_classic_session(remote: SparkSession, lake: SparkLake) -> None:
-    """Builds do without it: `test_connect_build.py`."""
+    """Builds do without it."""
     with refusal():
         Store(remote, lake.snapshot.root)
     with pytest.raises(UsageError, match="ibis needs a classic Spark session"):
@@ -346,3 +359,96 @@ def test_the_example_of_the_page_runs_in_a_client_without_a_jvm(url: str, ask_la
     shown = [tuple(map(str.strip, line.split("|")[1:-1])) for line in done.stdout.splitlines() if "|" in line]
     assert shown[1:] == [(row["symbol"], row["path"], str(row["line"])) for row in expected] != []
     assert "[Row(n=3)]" in done.stdout
+
+
+# Builds
+
+
+@pytest.fixture(scope="module")
+def builder(url: str) -> Iterator[SparkSession]:
+    """A session of its own, whose settings a test changes."""
+    with remote_session(url) as session:
+        yield session
+
+
+def assert_equal_rows(lake: Path, clean: Path) -> None:
+    compared = compare_lakes(str(lake), str(clean))
+    assert (compared.total, compared.differences) == (0, ())
+    assert compared.rows["cpg_edges"] > 0
+    assert not verify(str(lake)).findings
+
+
+def test_a_build_and_a_refresh_have_the_rows_of_local_processes(
+    builder: SparkSession, tmp_path: Path
+) -> None:
+    sources = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}
+    lake = tmp_path / "lake"
+    builder.conf.set(CHANGED, "3")
+    builder.range(3).createOrReplaceTempView("view_of_the_caller")
+
+    def state() -> tuple[dict[str, str | None], set[str], set[str]]:
+        return (
+            builder.conf.getAll,
+            {table.name for table in builder.catalog.listTables()},
+            builder.getTags(),
+        )
+
+    before = state()
+    for number in range(2):
+        if number:
+            (sources["a"] / "added.py").write_text("def added():\n    return 1\n")
+        report = codeanatomy.build(sources, lake, spark=builder, types="off")
+        assert report.status == "succeeded"
+        clean = tmp_path / f"clean{number}"
+        codeanatomy.build(sources, clean, engine="local", types="off")
+        assert_equal_rows(lake, clean)
+        assert state() == before
+    # How many jobs there were is not known, which is not zero.
+    steps = light_table(str(lake), "plan_artifacts", ["jobs", "frame_no"]).to_pylist()
+    assert steps
+    assert {row["jobs"] for row in steps} == {None}
+    assert builder.table("view_of_the_caller").count() == 3
+
+
+def test_facts_of_a_session(builder: SparkSession, tmp_path: Path) -> None:
+    given = GivenSession(builder, make_request(tmp_path / "lake", {"a": two_repositories.put(tmp_path, "a")}))
+    assert given.facts == SessionFacts("connect", "4.2.0", "4.4.0", "local[2]", 2)
+    given.close()
+    assert builder.range(3).count() == 3
+
+
+@pytest.mark.system
+def test_whole_packages_built_and_refreshed(builder: SparkSession, tmp_path: Path) -> None:
+    names = ("requests", "flask", "click")
+    sources = {name: Path(shutil.copytree(corpus.package(name), tmp_path / name)) for name in names}
+    lake = tmp_path / "lake"
+    for number in range(2):
+        if number:
+            with (sources["requests"] / "requests/utils.py").open("a") as file:
+                file.write("\n\ndef added(value: int) -> str:\n    return str(value)\n")
+        report = codeanatomy.build(sources, lake, spark=builder)
+        assert (report.status, bool(report.redone)) == ("succeeded", bool(number))
+        clean = tmp_path / f"clean{number}"
+        codeanatomy.build(sources, clean, engine="local")
+        assert_equal_rows(lake, clean)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("lacking", "message"),
+    [
+        ("delta", "the given Spark session does not support Delta: its spark.sql.extensions is not set"),
+        ("pyarrow", "the executors cannot import pyarrow"),
+        ("msgspec", "lacks msgspec"),
+    ],
+)
+def test_what_a_server_lacks_is_named(tmp_path: Path, lacking: str, message: str) -> None:
+    source = two_repositories.put(tmp_path, "a")
+    settings = {} if lacking == "delta" else DELTA_SETTINGS
+    python = interpreter_without(tmp_path, lacking)
+    with running_server(tmp_path, settings, python=python) as url, remote_session(url) as session:
+        with pytest.raises(EnvironmentProblem) as caught:
+            codeanatomy.build({"a": source}, tmp_path / "lake", spark=session)
+        assert message in caught.value.message
+        assert session.range(3).count() == 3
+    assert not (tmp_path / "lake").exists()

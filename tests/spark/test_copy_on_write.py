@@ -29,6 +29,7 @@ from codeanatomy.run.build import build
 from support import light_builds, two_repositories
 from support.delta_log import delta_log
 from support.log_files import replay_vectors
+from support.marks import quick
 from support.owner_tables import NODES, Lake, changed, featured, filled, nodes_of, owner
 from support.sessions import SharedSession
 
@@ -120,7 +121,7 @@ def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     assert rows.count() == lake.history[-1].total() - 10
 
 
-@pytest.mark.parametrize("setting", ["delta.readers=all", "delta.readers=modern"])
+@pytest.mark.parametrize("setting", quick(["delta.readers=all", "delta.readers=modern"], 0))
 def test_refreshes_by_spark(spark: SparkSession, tmp_path: Path, setting: str) -> None:
     """A build and a refresh by Spark: the rows of a clean lake, and the protocol of the first version."""
     sources = {name: two_repositories.put(tmp_path, name) for name in ("a", "b")}

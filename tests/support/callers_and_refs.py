@@ -17,8 +17,8 @@ from codeanatomy.query.verbs.calls import caller_hops
 from codeanatomy.query.verbs.refs import refs
 
 
-def callers_without_reference(lake: Lake) -> list[tuple[str, str]]:
-    """Return pairs of a symbol and a caller that no reference is inside of."""
+def callers_without_reference(lake: Lake, every: int = 1) -> list[tuple[str, str]]:
+    """Return pairs of a symbol, of all or of every n-th, and a caller that no reference is inside of."""
     reader = LightReader(lake.snapshot)
     definitions = nodes(("FUNCTION", "CLASS", "MODULE"))
     rows = reader.rows(
@@ -32,7 +32,7 @@ def callers_without_reference(lake: Lake) -> list[tuple[str, str]]:
     classes = {name for _, kind, name, *_ in rows if kind == "CLASS"}
     functions = [row for row in rows if row[1] != "MODULE"]
     missing = []
-    for node, kind, name, path, line, repo_id in functions:
+    for node, kind, name, path, line, repo_id in functions[::every]:
         symbol = Symbol(name, kind, None, path, line, repo_id, "id", (node,))
         hops, _ = caller_hops(reader, symbol)
         if not hops:

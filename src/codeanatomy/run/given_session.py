@@ -18,7 +18,7 @@ executors read and write these themselves.
 | Python, PyArrow, packages, code as here | the job of `spark.executors` |
 | sources and lake at the same paths, access to the store | probes of that job |
 
-Tests: `tests/spark/test_given_session.py`, `tests/spark/test_connect_build.py`.
+Tests: `tests/spark/test_given_session.py`, `tests/spark/test_connect.py`.
 """
 
 from __future__ import annotations

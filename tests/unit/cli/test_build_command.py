@@ -49,15 +49,15 @@ def report(work: Path) -> dict[str, object]:
     return report
 
 
-def test_a_build_prints_its_result_and_not_its_tables(work: Path) -> None:
-    done = run("build", "one=pkg", "--lake", "printed", "--types", "off", cwd=work)
-    assert done.returncode == 0, done.stderr
-    header, repository, empty, wrote = done.stdout.splitlines()
+def test_a_build_prints_its_result_and_not_its_tables(ask: RunCommand) -> None:
+    code, out, err = ask("build", "one=pkg", "--lake", "printed", "--types", "off")
+    assert code == 0, err
+    header, repository, empty, wrote = out.splitlines()
     assert header.split() == ["repository", "status", "files", "failures", "error"]
     assert repository.split()[:3] == ["one", "succeeded", "2"]
     assert empty == ""
     assert re.fullmatch(r"wrote [\d,]+ rows of \d+ tables \(graph: [\d,]+ nodes, [\d,]+ edges\)", wrote)
-    assert re.search(r"^run \S+ in [\d.]+ s$", done.stderr, re.MULTILINE)
+    assert re.search(r"^run \S+ in [\d.]+ s$", err, re.MULTILINE)
 
 
 def test_the_report_is_one_object(report: dict[str, object]) -> None:
@@ -76,14 +76,12 @@ def test_the_report_is_one_object(report: dict[str, object]) -> None:
     assert set(report["seconds"]) >= {"list", "extract", "extract_commit", "publish", "total"}  # type: ignore[call-overload]
 
 
-def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object]) -> None:
+def test_errors_lists_them_with_their_place(ask: RunCommand, work: Path, report: dict[str, object]) -> None:
     done = run("errors", "--lake", "lake", "--format", "table", cwd=work)
     assert done.returncode == 0
     assert "bad.py:1" in done.stdout
     assert "missing" in done.stdout
-    answer = json.loads(
-        run("errors", "--lake", "lake", "--repo-id", "pkg", "--format", "json", cwd=work).stdout
-    )
+    answer = json.loads(ask("errors", "--lake", "lake", "--repo-id", "pkg", "--format", "json")[1])
     assert {row["kind"] for row in answer["rows"]} == {
         "ast_files_v1",
         "bytecode_files_v1",
@@ -92,8 +90,7 @@ def test_errors_lists_them_with_their_place(work: Path, report: dict[str, object
     }
     assert answer["total"] == 4
     assert answer["run_id"] == report["run_id"]
-    few = run("errors", "--lake", "lake", "--limit", "1", "--format", "table", cwd=work)
-    assert "not shown" in few.stderr
+    assert "not shown" in ask("errors", "--lake", "lake", "--limit", "1", "--format", "table")[2]
 
 
 @pytest.mark.parametrize(
@@ -138,10 +135,10 @@ def test_errors_of_no_lake(ask: RunCommand) -> None:
     assert "never written" in err
 
 
-def test_a_single_repository_that_is_missing(work: Path) -> None:
-    done = run("build", "missing", "--lake", "l", cwd=work)
-    assert done.returncode == 2
-    assert "missing" in done.stderr
+def test_a_single_repository_that_is_missing(ask: RunCommand, work: Path) -> None:
+    code, _, err = ask("build", "missing", "--lake", "l")
+    assert code == 2
+    assert "missing" in err
     assert not (work / "l").exists()
 
 

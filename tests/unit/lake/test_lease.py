@@ -23,8 +23,8 @@ from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import LeaseHeld, LeaseLost, StorageFailure
 from codeanatomy.lake import lease as lease_module
 from codeanatomy.lake.lease import TABLE, Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
+from support.marks import quick
 
-ROUNDS = 20
 EXTRACT = StepDone(
     "extract",
     {"one": "e" * 22, "two": "f" * 22},
@@ -182,9 +182,10 @@ def test_what_was_released_may_not_be_used(tmp_path: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name == "codeanatomy-lease"]
 
 
-def test_of_two_processes_one_gets_it(tmp_path: Path, others: Callable[[], Other]) -> None:
+@pytest.mark.parametrize("rounds", quick([6, 40], 0))
+def test_of_two_processes_one_gets_it(tmp_path: Path, others: Callable[[], Other], rounds: int) -> None:
     pair = (others(), others())
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         # Every other time the table has to be made first.
         root = tmp_path / str(turn // 2)
         for number, other in enumerate(pair):

@@ -164,15 +164,16 @@ def test_a_table_that_is_made_again_is_like_the_others(copied: Any, edited: Edit
     assert (VECTORS_NAME in table_facts(str(lake), name, version).features) == (setting == MODERN)
 
 
-def test_a_new_lake_opens_with_every_reader_after_a_build_and_after_a_refresh(tmp_path: Path) -> None:
+def test_a_new_lake_opens_with_every_reader_after_a_build_and_after_a_refresh(
+    edited: Edited, tmp_path: Path
+) -> None:
     """Nothing is set: no table of it, also of those about runs, has a feature that a reader may lack."""
-    lake, tree = tmp_path / "lake", repository(4)
-    write_tree(tmp_path / "source", tree)
-    assert clean_lake(lake, {APP: tmp_path / "source"}).status == "succeeded"
-    expect_open(lake)
-    path = min(name for name in tree if name.endswith(".py"))
-    write_tree(tmp_path / "source", tree | {path: tree[path] + b"\nmore = 1\n"}, (path,))
-    assert refreshed(lake, {APP: tmp_path / "source"}).redone[APP]["changed"] == 1
+    expect_open(edited.clean)
+    lake = Path(shutil.copytree(edited.clean, tmp_path / "lake"))
+    source = Path(shutil.copytree(edited.source[APP], tmp_path / "source"))
+    path = min(source.glob("*.py"))
+    path.write_bytes(path.read_bytes() + b"\nmore = 1\n")
+    assert refreshed(lake, {APP: source}).redone[APP]["changed"] == 1
     expect_open(lake)
 
 

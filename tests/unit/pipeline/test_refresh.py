@@ -32,6 +32,7 @@ from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.plan import steps
+from codeanatomy.plan.build_request import TypesChoice
 from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import TABLES, compare_lakes
@@ -725,14 +726,15 @@ def test_the_first_file_of_an_empty_repository(tmp_path: Path) -> None:
     edited.expect_clean()
 
 
-def test_an_init_at_the_root_names_all_modules(tmp_path: Path) -> None:
+@pytest.mark.parametrize("types", quick(["off", "auto"], 0))
+def test_an_init_at_the_root_names_all_modules(types: TypesChoice, tmp_path: Path) -> None:
     files = {
         "cart.py": "from source.sub.price import tax\ndef total(): return tax()\n",
         "sub/__init__.py": "",
         "sub/price.py": "def tax(): return 1\n",
         "plain/tool.py": "from ..cart import total\n",
     }
-    lake = Edited(tmp_path, files, types="auto")
+    lake = Edited(tmp_path, files, types=types)
 
     def names() -> tuple[set[str], set[str]]:
         """The modules, and the files of callers of a function that is imported by its absolute name."""
@@ -752,7 +754,7 @@ def test_an_init_at_the_root_names_all_modules(tmp_path: Path) -> None:
     lake.expect_clean()
     assert names() == ({"source", *(f"source.{name}" for name in plain)}, {"cart.py"})
     assert report.repositories[APP].warnings == ()
-    assert plan(order(lake.lake, lake.sources, types="auto"), Progress(io.StringIO())).nothing_to_do
+    assert plan(order(lake.lake, lake.sources, types=types), Progress(io.StringIO())).nothing_to_do
     # The same files in a folder of another name are another package.
     lake.source = Path(shutil.move(lake.source, tmp_path / "other"))
     lake.refreshed({})

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import LOCAL_BUILDS, PROCESS_SECONDS
+from support.marks import quick
 
 BUILD = ("build", "source", "--lake", "lake", "--types", "off")
 
@@ -29,7 +30,7 @@ def limited(folder: Path, file_bytes: int) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("file_bytes", [2_000, 8_000, 20_000])
+@pytest.mark.parametrize("file_bytes", quick([2_000, 8_000, 20_000], 1))
 def test_a_write_that_fails_is_an_error_of_the_family(file_bytes: int, tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "a.py").write_text("def f(x):\n    return f(x)\n" * 40)

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from support.browser import open_tab, running_browser, running_explorer
 from support.explorer import explorer_client, get_page
 from support.light_builds import clean_lake
+from support.marks import quick
 
 ALERT = "<img src=x onerror=alert(1)>"
 CLOSE = "</title></textarea></script><script>alert(1)</script>"
@@ -88,7 +89,7 @@ def links(text: str) -> list[str]:
     return [unescape(link).partition("#")[0] for link in re.findall(r'href="([^"]*)"', text)]
 
 
-@pytest.mark.parametrize("most", [2, pytest.param(12, marks=pytest.mark.system)])
+@pytest.mark.parametrize("most", quick([1, 12], 0))
 def test_every_page_that_links_lead_to_is_safe(hostile: TestClient, most: int) -> None:
     """Dozens or hundreds of pages, of each kind of address at most so many."""
     waiting, known, kinds = ["/"], {"/"}, dict[str, int]()

@@ -60,6 +60,16 @@ def published(tmp_path: Path, settings: Path) -> tuple[Jar, ...]:
     return tuple(publish(settings.parent, name, f"bytes of {name}".encode()) for name in ("one", "two"))
 
 
+@pytest.fixture
+def copied(tmp_path: Path, published: tuple[Jar, ...]) -> tuple[Path, ...]:
+    """The two jars in the cache, copied by hand: fetching them starts a JVM."""
+    folder = tmp_path / "jars"
+    folder.mkdir()
+    for jar in published:
+        (folder / jar.name).write_bytes(f"bytes of {jar.artifact}".encode())
+    return ensure_jars(tmp_path, Java(tmp_path / "no-java", 17, ""), published)
+
+
 def publish(folder: Path, artifact: str, content: bytes) -> Jar:
     jar = Jar("org.example", artifact, "1.0", hashlib.sha256(content).hexdigest())
     home = folder / "repository" / "org" / "example" / artifact / "1.0"
@@ -93,29 +103,25 @@ def test_fetched_once_then_reused_without_java(
     assert ensure_jars(tmp_path, no_java, published) == paths
 
 
-@pytest.mark.parametrize("damage", [b"", b"bytes of onE", b"bytes of one and more"])
 def test_a_damaged_jar_is_noticed_and_fetched_again(
-    tmp_path: Path, java: Java, published: tuple[Jar, ...], damage: bytes
+    tmp_path: Path, java: Java, published: tuple[Jar, ...], copied: tuple[Path, ...]
 ) -> None:
-    (first, _) = ensure_jars(tmp_path, java, published)
-    first.write_bytes(damage)
-    os.utime(first, ns=(1, 1))
-    assert invalid_jars(first.parent, published) == published[:1]
+    first = copied[0]
+    for damage in (b"", b"bytes of onE", b"bytes of one and more"):
+        first.write_bytes(damage)
+        os.utime(first, ns=(1, 1))
+        assert invalid_jars(first.parent, published) == published[:1]
     ensure_jars(tmp_path, java, published)
     assert first.read_bytes() == b"bytes of one"
     assert invalid_jars(first.parent, published) == ()
 
 
-def test_jars_copied_by_hand_are_taken(tmp_path: Path, published: tuple[Jar, ...], java: Java) -> None:
-    folder = tmp_path / "jars"
-    folder.mkdir()
-    for jar in published:
-        (folder / jar.name).write_bytes(f"bytes of {jar.artifact}".encode())
-    assert ensure_jars(tmp_path, Java(tmp_path / "no-java", 17, ""), published)[0] == folder / "one-1.0.jar"
+def test_jars_copied_by_hand_are_taken(tmp_path: Path, copied: tuple[Path, ...]) -> None:
+    assert copied == (tmp_path / "jars" / "one-1.0.jar", tmp_path / "jars" / "two-1.0.jar")
 
 
-def test_a_changed_pin_refuses_the_old_jar(tmp_path: Path, java: Java, published: tuple[Jar, ...]) -> None:
-    ensure_jars(tmp_path, java, published)
+@pytest.mark.usefixtures("copied")
+def test_a_changed_pin_refuses_the_old_jar(tmp_path: Path, java: Java) -> None:
     repinned = Jar("org.example", "one", "1.0", "0" * 64)
     with pytest.raises(EnvironmentProblem, match="instead of 0000"):
         ensure_jars(tmp_path, java, (repinned,))
@@ -213,10 +219,12 @@ def test_a_cache_that_cannot_be_made_says_so(
         ensure_jars(tmp_path / "file" / "cache", java)
 
 
+@pytest.mark.usefixtures("copied")
 def test_sets_of_jars_are_verified_independently(
     tmp_path: Path, java: Java, published: tuple[Jar, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one, two) = published
+    (tmp_path / "jars" / "verified.json").unlink()
     ensure_jars(tmp_path, java, (one,))
     ensure_jars(tmp_path, java, (two,))
     # Neither hash is computed again.
@@ -225,21 +233,22 @@ def test_sets_of_jars_are_verified_independently(
 
 
 def test_a_connector_is_used_if_a_lake_needs_it_and_it_is_there(
-    tmp_path: Path, java: Java, published: tuple[Jar, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, published: tuple[Jar, ...], copied: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEANATOMY_CACHE", str(tmp_path))
     monkeypatch.setattr(jars_module, "CONNECTORS", {"s3": published})
     monkeypatch.setattr(jars_module, "_IN_USE", set())
     require_connector("/data/lake")
+    kept = copied[1].rename(tmp_path / "kept")
     with pytest.raises(EnvironmentProblem) as problem:
         require_connector("s3a://bucket/lake")
     assert problem.value.hint == "codeanatomy setup --with s3"
     use_store("S3A://bucket/lake")
     assert connector_jars(tmp_path) == ()
-    paths = ensure_jars(tmp_path, java, published)
-    assert connector_jars(tmp_path) == paths
+    kept.rename(copied[1])
+    assert connector_jars(tmp_path) == copied
     require_connector("s3a://bucket/lake")
-    paths[0].write_bytes(b"damaged")
+    copied[0].write_bytes(b"damaged")
     assert connector_jars(tmp_path) == ()
     with pytest.raises(EnvironmentProblem, match="missing or damaged"):
         require_connector("s3a://bucket/lake")
