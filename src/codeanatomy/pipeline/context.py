@@ -52,7 +52,7 @@ from codeanatomy.tracing import Span, Trace
 
 
 def new_run_id() -> str:
-    """Make a run id that sorts by time; it is never part of the data of a graph."""
+    """Make a run id that sorts by time, to the second; it is never part of the data of a graph."""
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from codeanatomy.config import SCIP_VARIABLE
 from codeanatomy.extract.scip.documents import document_cells
 from codeanatomy.extract.scip.index_file import IndexScan, read_document, scan_index
 from codeanatomy.extract.scip.schema import Document, Index, Metadata
+from codeanatomy.extract.tools import scip_python
+from codeanatomy.extract.tools.external_tool import ToolExit, run_limited
 from codeanatomy.extract.tools.scip_python import (
     MAX_LEFT_OUT,
     IndexResult,
@@ -307,8 +310,16 @@ def test_a_file_that_it_was_not_given_is_not_believed(impostor: Impostor) -> Non
         assert (made.status, len(impostor.runs())) == ("failed", 1)
 
 
-def test_it_is_not_repeated_when_there_is_no_time(impostor: Impostor) -> None:
-    made = impostor.run("time.sleep(1)\nfail_on('a.py')\noutput.write_bytes(whole)", seconds=1.9)
+def test_it_is_not_repeated_when_there_is_no_time(
+    impostor: Impostor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run takes as long as the last one, which is taken to have lasted longer than is left."""
+
+    def run_for_long(*arguments: Any) -> ToolExit:
+        return replace(run_limited(*arguments), seconds=61.0)
+
+    monkeypatch.setattr(scip_python, "run_limited", run_for_long)
+    made = impostor.run("fail_on('a.py')\noutput.write_bytes(whole)", seconds=60)
     assert (made.status, len(impostor.runs())) == ("partial", 1)
 
 

@@ -247,9 +247,9 @@ def test_what_is_too_deep_for_queries_is_said_to_be_missing() -> None:
 
 def test_long_runs_of_tokens_are_not_searched() -> None:
     """The query engine would need quadratic time, half an hour here."""
-    begun = time.monotonic()
+    begun = time.process_time()
     said = extract_tree_sitter("(" * 1_000_000, ExtractOptions())
-    assert time.monotonic() - begun < 30
+    assert time.process_time() - begun < 30
     assert [problem.error_type for problem in said.problems] == ["match_limit"]
     assert "captures" not in said.cells
     assert said.cells["stats"]["match_limit_exceeded"] is True
@@ -277,7 +277,7 @@ def test_the_time_limit_ends_the_parser() -> None:
     """Its error recovery takes quadratic time for this, an hour or so."""
     begun = time.monotonic()
     said = extract_tree_sitter("def f(\n" * 500_000, ExtractOptions(file_seconds=1.0))
-    assert 0.5 < time.monotonic() - begun < 20
+    assert 0.5 < time.monotonic() - begun < 120
     assert [(problem.severity, problem.error_type) for problem in said.problems] == [("error", "time_limit")]
     assert set(said.cells) == {"stats"}
     assert said.cells["stats"]["timed_out"] is True

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -71,8 +72,22 @@ def test_one_process_works_in_order_and_here() -> None:
     ]
 
 
-def test_several_work_elsewhere_and_share_the_numbers() -> None:
-    found = list(map_in_forks(lambda number: (slowly(os.getpid()), number), MANY, processes=3))
+def meet(folder: Path, processes: int) -> int:
+    """Wait until so many processes have come here, and return the number of this one."""
+    (folder / str(os.getpid())).touch()
+    wait_until(lambda: len(list(folder.iterdir())) >= processes)
+    return os.getpid()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_several_work_elsewhere_and_share_the_numbers(tmp_path: Path) -> None:
+    found = list(map_in_forks(lambda number: (meet(tmp_path, 3), number), MANY, processes=3))
     shares = {pid: [number for each, number in found if each == pid] for pid, _ in found}
     assert os.getpid() not in shares
     assert len(shares) == 3
@@ -81,18 +96,24 @@ def test_several_work_elsewhere_and_share_the_numbers() -> None:
     assert all(share == sorted(share) for share in shares.values())
 
 
-def test_a_long_piece_delays_no_other() -> None:
-    found = list(
-        map_in_forks(lambda number: (os.getpid(), slowly(number, 2.0 if number == 0 else 0.01)), MANY, 2)
-    )
+def test_a_long_piece_delays_no_other(tmp_path: Path) -> None:
+    """The first one takes as long as all others together."""
+
+    def work(number: int) -> tuple[int, int]:
+        (tmp_path / str(number)).touch()
+        if number == 0:
+            wait_until((tmp_path / str(MANY - 1)).exists)
+        return os.getpid(), number
+
+    found = list(map_in_forks(work, MANY, 2))
     [busy] = [pid for pid, number in found if number == 0]
     assert [number for pid, number in found if pid == busy] == [0]
 
 
-def test_few_pieces_are_worked_on_here() -> None:
+def test_few_pieces_are_worked_on_here(tmp_path: Path) -> None:
     pids = set(map_in_forks(lambda _: os.getpid(), 2 * FEWEST - 1, processes=8))
     assert pids == {os.getpid()}
-    assert len(set(map_in_forks(lambda _: slowly(os.getpid()), 2 * FEWEST, processes=8))) == 2
+    assert len(set(map_in_forks(lambda _: meet(tmp_path, 2), 2 * FEWEST, processes=8))) == 2
 
 
 def test_a_process_has_what_its_parent_knows() -> None:

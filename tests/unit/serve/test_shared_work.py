@@ -30,12 +30,12 @@ def test_visitors_share_one_piece_of_work() -> None:
 
 def test_waiting_ends_and_the_work_goes_on() -> None:
     ready = threading.Event()
-    shared = SharedWork(lambda _: ready.wait(10))
+    shared = SharedWork(lambda _: ready.wait(60))
     started = time.monotonic()
     assert shared.result("a", 0.05) is None
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 30
     ready.set()
-    assert shared.result("a", 5) is True
+    assert shared.result("a", 60) is True
 
 
 def test_errors_are_raised_and_not_kept() -> None:
@@ -70,9 +70,9 @@ def test_results_are_kept_for_a_time_and_not_too_many() -> None:
 
 def test_more_work_than_can_wait_is_dropped() -> None:
     ready = threading.Event()
-    shared = SharedWork(lambda _: ready.wait(10))
+    shared = SharedWork(lambda _: ready.wait(60))
     with ThreadPoolExecutor(KEPT * 3) as visitors:
-        waiting = [visitors.submit(shared.result, key, 5) for key in range(KEPT * 3)]
+        waiting = [visitors.submit(shared.result, key, 60) for key in range(KEPT * 3)]
         # All have come; those that were dropped have no result, and raise nothing.
         while sum(each.done() for each in waiting) < KEPT:
             time.sleep(0.01)

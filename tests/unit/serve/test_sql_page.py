@@ -162,7 +162,7 @@ def test_statements_are_checked_while_they_are_typed(client: TestClient) -> None
 def test_a_statement_is_stopped_when_its_time_is_over(client: TestClient) -> None:
     started = time.monotonic()
     assert "it took longer than 2 seconds" in problems(client, SLOW, seconds="2")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
 
 
 @pytest.mark.parametrize(
@@ -191,26 +191,26 @@ def test_other_sites_cannot_run_statements(client: TestClient) -> None:
 
 
 def test_only_a_few_statements_run_at_the_same_time() -> None:
-    turns = Turns(running=1, waiting=1, wait_seconds=5)
+    turns = Turns(running=1, waiting=1, wait_seconds=60)
     leave, order = threading.Event(), []
 
     def work(name: str) -> str:
         order.append(name)
-        assert leave.wait(5)
+        assert leave.wait(60)
         return name
 
     with ThreadPoolExecutor(2) as visitors:
-        first = visitors.submit(turns.run, lambda: work("first"), 10)
+        first = visitors.submit(turns.run, lambda: work("first"), 60)
         while order != ["first"]:
             time.sleep(0.01)
-        second = visitors.submit(turns.run, lambda: work("second"), 10)
-        # The first runs, the second waits, the third is refused without waiting for its five seconds.
+        second = visitors.submit(turns.run, lambda: work("second"), 60)
+        # The first runs, the second waits, the third is refused without waiting for its minute.
         while turns._places._value:
             time.sleep(0.01)
         started = time.monotonic()
         with pytest.raises(EnvironmentProblem, match="other statements are running"):
             turns.run(lambda: work("third"), 10)
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < 30
         assert order == ["first"]
         leave.set()
         assert (first.result(), second.result()) == ("first", "second")
@@ -222,7 +222,7 @@ def test_a_page_does_not_wait_for_what_cannot_be_interrupted() -> None:
     turns = Turns(running=1, waiting=1, wait_seconds=0.05)
     leave = threading.Event()
     with pytest.raises(SqlRefused, match=r"longer than 0\.1 seconds"):
-        turns.run(lambda: leave.wait(5), 0.1)
+        turns.run(lambda: leave.wait(60), 0.1)
     # It still has its turn.
     with pytest.raises(EnvironmentProblem, match="other statements are running"):
         turns.run(lambda: True, 1)
@@ -243,7 +243,7 @@ def test_waiting_ends(monkeypatch: pytest.MonkeyPatch, client: TestClient) -> No
     monkeypatch.setattr(sql_page, "TURNS", turns)
     leave = threading.Event()
     with ThreadPoolExecutor(1) as other:
-        running = other.submit(turns.run, lambda: leave.wait(20), 20)
+        running = other.submit(turns.run, lambda: leave.wait(60), 60)
         while turns._places._value > 1:
             time.sleep(0.01)
         answer = post(client, CLASSES)

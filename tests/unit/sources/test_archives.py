@@ -489,10 +489,10 @@ def test_tars_that_were_made_to_harm(
     tmp_path: Path, make: Callable[[], bytes], options: ExtractOptions, said: str
 ) -> None:
     path = stored(tmp_path, PACKERS["gz"](make()))
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(UsageError, match=said):
         list_source(path, options)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_directory_of_a_zip_that_is_too_large(tmp_path: Path) -> None:

@@ -399,10 +399,10 @@ def test_paths_are_made_unique(paths: list[str]) -> None:
 
 
 def test_many_of_one_path_take_no_more_than_their_number(tmp_path: Path) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     made = sorted_by_path(Entry("a", str(number), None, None, False, None) for number in range(100_000))
     assert len({entry.path for entry in made}) == 100_000
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_tree_that_is_deeper_than_a_path_may_be_long(tmp_path: Path) -> None:

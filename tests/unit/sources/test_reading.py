@@ -127,7 +127,7 @@ def test_a_file_that_changes_after_it_was_listed(
     change(tmp_path / "a.py")
     started = time.monotonic()
     first, second = read(found, SMALL)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 60
     assert (first.raw, first.failure and first.failure.reason) == (None, reason)
     assert first.failure is not None
     assert first.failure.message
