@@ -62,7 +62,7 @@ FILES, RELATIONS = "repo_files_v1", "relations_v1"
 MANY = 100_000
 # A verb, names, options; of the small lake.
 QUESTIONS: tuple[Any, ...] = (
-    ("callers", ("two.k",), {"depth": 2}),
+    ("callers", ("two.k",), {"depth": 1}),
     ("errors", (), {}),
     pytest.param("find", ("*",), {}, marks=pytest.mark.system),
 )
