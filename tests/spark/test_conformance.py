@@ -92,8 +92,7 @@ def test_every_kind_of_version_has_the_same_rows_for_every_reader(
         lake.light(version)
         assert expect_dataset(lake, version) == (mode == "all"), kind
         expect_true_statistics(lake, version)
-    for version in range(len(lake.history)):
-        lake.all_see(store, version)
+    lake.all_see(store, *range(len(lake.history)))
 
 
 def expect_dataset(lake: Lake, version: int) -> bool:
@@ -199,8 +198,7 @@ def test_random_versions(make_store: Callable[..., Store], mode: str, seed: int)
         lake.light(len(lake.history) - 1)
         expect_dataset(lake, len(lake.history) - 1)
         expect_true_statistics(lake, len(lake.history) - 1)
-    for version in chance.sample(range(len(lake.history)), 6):
-        lake.all_see(store, version)
+    lake.all_see(store, *chance.sample(range(len(lake.history)), 6))
     DeltaTable(lake.location).vacuum(0, dry_run=False, enforce_retention_duration=False)
     lake.all_see(store)
 

@@ -70,8 +70,7 @@ def test_the_feed_of_a_copy_on_write_commit(store: Store) -> None:
         ("delete", "9.py"): 10,
         ("insert", "9.py"): 2,
     }
-    for version in range(3):
-        lake.all_see(store, version)
+    lake.all_see(store, *range(3))
 
 
 @pytest.mark.parametrize("features", FEATURES, ids=lambda names: "+".join(names) or "none")
@@ -111,8 +110,7 @@ def test_vectors_are_dropped_and_enabled_for_spark_too(store: Store) -> None:
     assert delta_log(store, NODES.name).snapshot().reader_features == (VECTORS_NAME,)
     lake.swap(owners=[owner(9)])
     assert lake.vectors()
-    for version in range(6):
-        lake.all_see(store, version)
+    lake.all_see(store, *range(6))
     assert changes_of(store.spark, lake, 2) == changes_of(store.spark, lake, 4) == {}
     assert changes_of(store.spark, lake, 3) == {("delete", "8.py"): 10, ("insert", "8.py"): 2}
     # Spark goes on with what we have written.
