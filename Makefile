@@ -19,17 +19,19 @@ setup: $(VENV)/.ready ## prepare .venv, the jars and the class archive; afterwar
 	$(say) 'ready: $(BIN)/codeanatomy'
 
 # Two processes take about as long as each other: tests with the Spark session, and what is done beside them.
-BESIDE_SPARK := tests/unit/maintain
+# The other Pythons use the processor while these wait.
+BESIDE_SPARK := tests/unit/maintain tests/unit/lake
 # Processes that tests start import compiled modules, also where the environment says not to write them.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(PY) -m pytest -q -rfEs -m 'not system' --durations=15
 
 test: lint ## set up, lint, check types and imports, run the tests (10 minutes)
 	$(say) 'tests: those that share a Spark session and, beside them, the others'
-	@mkdir -p build; $(PYTEST) -p no:cacheprovider $(addprefix --ignore=,tests/spark $(BESIDE_SPARK)) >build/without.log 2>&1 & others=$$!; \
+	@mkdir -p build; $(MAKE) pythons AT_ONCE=1 >build/pythons.log 2>&1 & pythons=$$!; \
+	$(PYTEST) -p no:cacheprovider $(addprefix --ignore=,tests/spark $(BESIDE_SPARK)) >build/without.log 2>&1 & others=$$!; \
 	{ $(PYTEST) tests/spark $(BESIDE_SPARK) 2>&1; echo $$? >build/with.code; } | tee build/with.log; \
 	wait $$others; others=$$?; cat build/without.log; printf '==> %s\n' 'both parts'; \
 	grep -hE '^(FAILED|ERROR) |^[0-9]+ (passed|failed|error).* in |^Timeout' build/with.log build/without.log; \
-	code=$$(($$(cat build/with.code) + others)); $(MAKE) pythons || code=1; exit $$code
+	code=$$(($$(cat build/with.code) + others)); wait $$pythons || code=1; cat build/pythons.log; exit $$code
 
 # Two parts again.
 UNIT_FIRST := tests/unit/extract tests/unit/normalize
@@ -52,9 +54,12 @@ unit-setup: $(UNIT_VENV)/.installed
 PER_PYTHON := tests/unit/extract tests/unit/normalize tests/unit/graph \
 	$(addprefix --ignore=tests/unit/extract/test_,pyrefly.py scip_python.py tool_tasks.py)
 
+# So many of them at once.
+AT_ONCE := 2
+
 pythons: $(VENV)/.installed ## tests of extract, normalize and graph on every other Python here (3.11 or newer, PATH and pyenv)
 	@others=$$($(find_others)); [ -n "$$others" ] || { echo '==> no other Python from 3.11 on was found'; exit 0; }; \
-	mkdir -p build; printf '%s\n' $$others | xargs -P 2 -I % $(MAKE) unit-python PYTHON=%
+	mkdir -p build; printf '%s\n' $$others | xargs -P $(AT_ONCE) -I % $(MAKE) unit-python PYTHON=%
 
 unit-python:
 	@log=build/python-$(UNIT_VERSION).log; $(MAKE) unit-setup >$$log 2>&1 || { \

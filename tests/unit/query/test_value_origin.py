@@ -271,8 +271,10 @@ def all_states(reader: Reader, start: Callable[..., list[ValueFlow]], *, returns
     return list(states.values())
 
 
-@pytest.mark.parametrize("returns", [False, True])
-@pytest.mark.parametrize(("repo_id", "least"), [("shop", 15), ("flask", 300)])
+@pytest.mark.parametrize(
+    ("repo_id", "least", "returns"),
+    quick([("shop", 15, False), ("shop", 15, True), ("flask", 300, True), ("flask", 300, False)], 0, 1, 2),
+)
 def test_every_step_exists_in_both_directions(lake: Lake, repo_id: str, least: int, returns: bool) -> None:
     reader = RepositoryReader(lake.reader, (repo_id,))
     forward = forward_steps(reader, returns=returns)

@@ -9,6 +9,7 @@ import pytest
 
 from support.edits import write_tree
 from support.light_builds import clean_lake
+from support.marks import quick
 
 # What is built, and the source of the command in the warning; None: there is none.
 CASES: dict[str, tuple[dict[str, str], str, str | None]] = {
@@ -43,7 +44,7 @@ CASES: dict[str, tuple[dict[str, str], str, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", quick(CASES, 0, 3))
 def test_a_source_that_does_not_import_itself_has_a_warning(case: str, tmp_path: Path) -> None:
     files, built, right = CASES[case]
     write_tree(tmp_path, {path: text.encode() for path, text in files.items()})
