@@ -58,9 +58,9 @@ def test_a_rule_is_told_every_object(edges: list[tuple[int, int, int]], added: l
     solver.reserve(NODES)
     told: list[int] = []
 
-    def rule(context: str, things: Sequence[int], mark: str) -> None:
+    def rule(context: str, thing: int, mark: str) -> None:
         assert (context, mark) == ("context", "data")
-        told.extend(things)
+        told.append(thing)
 
     for step in added[:6]:
         solver.add(*step)
@@ -117,11 +117,10 @@ def test_a_rule_that_asks_for_itself_ends() -> None:
     node = solver.new_node()
     told: list[int] = []
 
-    def again(_: object, things: Sequence[int]) -> None:
-        told.extend(things)
+    def again(_: object, thing: int) -> None:
+        told.append(thing)
         solver.subscribe(node, again)
-        for thing in things:
-            solver.add(node, thing)
+        solver.add(node, thing)
 
     solver.subscribe(node, again)
     solver.add(node, 2)
@@ -134,9 +133,8 @@ def test_a_chain_may_be_longer_than_the_stack() -> None:
     size = 20_000
     solver.reserve(size)
 
-    def onward(_: object, things: Sequence[int], at: int) -> None:
-        for thing in things:
-            solver.add(at, thing)
+    def onward(_: object, thing: int, at: int) -> None:
+        solver.add(at, thing)
         if at + 1 < size:
             solver.subscribe(at, onward, at + 1)
 

@@ -9,8 +9,6 @@ attributes, and those of attributes call functions, and neither imports the othe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.solver import Object, as_hint, is_hint, strong
@@ -25,21 +23,20 @@ NAMED_KINDS = frozenset({ir.OBJ_CLASS, ir.OBJ_FUNCTION, ir.OBJ_BOUND_METHOD, ir.
 
 def call_node(state: State, node: int, call: Call, weak: bool = False) -> None:
     """Call all objects of a node, as hints if weak."""
-    state.subscribe(node, _invoke_as_hints if weak else invoke, call)
+    state.subscribe(node, _invoke_as_hint if weak else invoke, call)
 
 
-def _invoke_as_hints(state: State, objects: Sequence[Object], call: Call) -> None:
-    invoke(state, [as_hint(obj) for obj in objects], call)
+def _invoke_as_hint(state: State, obj: Object, call: Call) -> None:
+    invoke(state, as_hint(obj), call)
 
 
-def invoke(state: State, objects: Sequence[Object], call: Call) -> None:
-    """Call objects."""
+def invoke(state: State, obj: Object, call: Call) -> None:
+    """Call an object."""
     if call.depth > MAX_DEPTH:
         return
-    for obj in objects:
-        run = state.rules.calls.get(state.kind[obj])
-        if run is not None:
-            run(state, obj, call)
+    run = state.rules.calls.get(state.kind[obj])
+    if run is not None:
+        run(state, obj, call)
 
 
 def record(state: State, call: Call, obj: Object, role: str = "") -> None:
@@ -76,12 +73,11 @@ def attribute_node(state: State, obj: Object, name: str) -> int:
     return node
 
 
-def load_attribute(state: State, objects: Sequence[Object], name: str, dst: int) -> None:
-    """Put an attribute of objects into a node."""
+def load_attribute(state: State, obj: Object, name: str, dst: int) -> None:
+    """Put an attribute of an object into a node."""
     named = state.lookups.attributes.get(name, {})
-    for obj in objects:
-        node = named.get(strong(obj))
-        state.flow(attribute_node(state, obj, name) if node is None else node, dst, is_hint(obj))
+    node = named.get(strong(obj))
+    state.flow(attribute_node(state, obj, name) if node is None else node, dst, is_hint(obj))
 
 
 def _load_stored(state: State, obj: Object, name: str, node: int) -> None:

@@ -28,12 +28,11 @@ def watch_bases(state: State, file: int) -> None:
     for number, declared in enumerate(state.programs[file].classes):
         obj = state.object(ir.OBJ_CLASS, file, number)
         for node, _, _ in declared.bases:
-            state.subscribe(state.node(file, node), _add_bases, obj)
+            state.subscribe(state.node(file, node), _add_base, obj)
 
 
-def _add_bases(state: State, objects: Sequence[Object], cls: Object) -> None:
-    for obj in objects:
-        state.classes.subclasses.setdefault(strong(obj), {})[cls] = None
+def _add_base(state: State, base: Object, cls: Object) -> None:
+    state.classes.subclasses.setdefault(strong(base), {})[cls] = None
     repeat_lookups(state, cls)
 
 

@@ -212,11 +212,10 @@ def _pass_arguments(state: State, fields: Sequence[RecordField], instance: Objec
     return nodes
 
 
-def _fill_default(state: State, objects: Sequence[Object], dst: int, call: Call) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_DATACLASS_FIELD:
-            state.flow(state.field(obj, "default"), dst)
-            factory_call = call.with_args([], dst, DEFAULT_FACTORY)
-            call_node(state, state.field(obj, "default_factory"), factory_call)
-        else:
-            state.add(dst, obj)
+def _fill_default(state: State, obj: Object, dst: int, call: Call) -> None:
+    if state.kind[obj] == ir.OBJ_DATACLASS_FIELD:
+        state.flow(state.field(obj, "default"), dst)
+        factory_call = call.with_args([], dst, DEFAULT_FACTORY)
+        call_node(state, state.field(obj, "default_factory"), factory_call)
+    else:
+        state.add(dst, obj)

@@ -10,7 +10,7 @@
 This is the worklist algorithm of an inclusion-based points-to analysis. An object is an even number; the
 number after it (`as_hint`) is its hint, known from an annotation only, and stays one wherever it flows. The
 set of a node keeps the order of arrival, and only new objects are passed on (difference propagation). A rule
-that subscribes to a node is called with the context of the solver and the new objects of the node. A node
+that subscribes to a node is called with the context of the solver and each new object of the node. A node
 takes at most `limit` objects, then it is marked as truncated: an answer with a hundred candidates is useless.
 """
 
@@ -164,7 +164,7 @@ class Solver:
             self._pending[node] = (*waiting, *new)
 
     def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
-        """Call rule(context, objects, *data) with the objects of a node, present and future."""
+        """Call rule(context, object, *data) with each object of a node, present and future."""
         if node < 0:
             return
         added, known = (rule, data), self._rules[node]
@@ -182,7 +182,7 @@ class Solver:
         present = self.points_to[node]
         if present is not None:
             # Deferred: a chain of rules may be longer than the stack is deep.
-            self._tasks.append((rule, (tuple(present), *data)))
+            self._tasks += [(rule, (obj, *data)) for obj in present]
 
     def defer(self, rule: Callable[..., None], *data: Any) -> None:
         """Call rule(context, *data) once, when the solver gets to it."""
@@ -215,12 +215,10 @@ class Solver:
             for dst in self._weak_edges[node]:
                 self._propagate(dst, hinted)
         rules = self._rules[node]
-        if isinstance(rules, tuple):
-            rule, data = rules
-            rule(self.context, new, *data)
-        elif rules is not None:
-            for rule, data in list(rules):
-                rule(self.context, new, *data)
+        if rules is not None:
+            for rule, data in [rules] if isinstance(rules, tuple) else list(rules):
+                for obj in new:
+                    rule(self.context, obj, *data)
 
     def objects_at(self, node: int) -> Sequence[Object]:
         """Return the objects of a node; hints only if there is nothing else."""

@@ -21,8 +21,8 @@ from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.rules.attribute_stores import store_attribute
 from codeanatomy.relate.values.rules.containers import KEYS, element_nodes, merge_from
-from codeanatomy.relate.values.rules.iteration import call_next, iterate_objects
-from codeanatomy.relate.values.rules.objects import add_instances
+from codeanatomy.relate.values.rules.iteration import call_next, iterate_object
+from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.rules.special_methods import call_special_method
 from codeanatomy.relate.values.solver import Object, strong
 
@@ -136,7 +136,7 @@ def iter_(c: ModelCall) -> None:
 
 def _make_iterator(c: ModelCall, obj: Object) -> None:
     if c.state.kind[obj] == ir.OBJ_INSTANCE:
-        call_special_method(c.state, [obj], ["__iter__"], c.pending.with_args([], role="builtin"))
+        call_special_method(c.state, obj, ["__iter__"], c.pending.with_args([], role="builtin"))
     else:
         c.returns(obj)
 
@@ -160,10 +160,10 @@ def merge(c: ModelCall, container: Object) -> None:
 
 def _merge_entries(c: ModelCall, obj: Object, container: Object) -> None:
     if c.is_container(obj, "dict"):
-        merge_from(c.state, [obj], container)
+        merge_from(c.state, obj, container)
     else:
         pair = c.node()
-        iterate_objects(c.state, [obj], pair, c.pending.where)
+        iterate_object(c.state, obj, pair, c.pending.where)
         c.each(pair, _merge_pair, container)
 
 
@@ -201,7 +201,7 @@ def _load_prefixed(c: ModelCall, obj: Object, prefix: str) -> None:
     own = [each for each in mro(state, cls) if state.kind[each] == ir.OBJ_CLASS]
     for name in dict.fromkeys(name for each in own for name in state.cls(each)[1].attrs):
         if name.startswith(prefix):
-            load_attribute(state, [obj], name, c.result)
+            load_attribute(state, obj, name, c.result)
 
 
 def setattr_(c: ModelCall) -> None:
@@ -258,7 +258,7 @@ def property_(c: ModelCall) -> None:
 
 def return_instances(c: ModelCall, position: int = 0, *, weak: bool = False) -> None:
     """Return instances of the classes in an argument, as `object.__new__` does."""
-    c.state.subscribe(c.argument(position), add_instances, c.result, weak)
+    c.state.subscribe(c.argument(position), add_instance, c.result, weak)
 
 
 # -- strings

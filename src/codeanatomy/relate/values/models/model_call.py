@@ -138,7 +138,6 @@ class ModelCall:
 
 
 def _apply_each(
-    _: State, objects: Sequence[Object], call: ModelCall, rule: Callable[..., None], data: tuple[Any, ...]
+    _: State, obj: Object, call: ModelCall, rule: Callable[..., None], data: tuple[Any, ...]
 ) -> None:
-    for obj in objects:
-        rule(call, obj, *data)
+    rule(call, obj, *data)

@@ -19,7 +19,7 @@ from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.models.builtins import Model, return_argument, return_instance
 from codeanatomy.relate.values.models.library import import_module
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.rules.objects import add_instances
+from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.solver import Object, strong
 
 PARAMETER_SET = "pytest.param"
@@ -54,7 +54,7 @@ def parameter_set(c: ModelCall) -> None:
 def raises(c: ModelCall) -> None:
     """Return what holds the expected exception; call the function in the second argument."""
     info = c.object(ir.OBJ_EXTERNAL_INSTANCE, "pytest.ExceptionInfo", c.pending.where)
-    c.state.subscribe(c.argument(0, "expected_exception"), add_instances, c.field(info, "value"), False)
+    c.state.subscribe(c.argument(0, "expected_exception"), add_instance, c.field(info, "value"), False)
     c.call_with(c.argument(1), c.pending.args[2:])
     c.returns(info)
 

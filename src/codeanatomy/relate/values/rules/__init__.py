@@ -2,10 +2,10 @@
 
 A rule for an operation is entered in the table `OPERATIONS` of its module, by operation code, and is called
 with the state, the file and the operation. It adds edges and objects, or subscribes a function to a node,
-which is then called with the state and the objects of the node, present and future:
+which is then called with the state and each object of the node, present and future:
 
     def _apply_yield_from(state: State, file: int, op: ir.Op) -> None:
-        state.subscribe(state.node(file, op[1]), add_generator_results, state.node(file, op[2]))
+        state.subscribe(state.node(file, op[1]), add_generator_result, state.node(file, op[2]))
 
 `analysis` joins the tables into rounds. Modules, from those that use others to those that use none:
 

@@ -9,7 +9,7 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.hierarchy import class_field, defining_class
@@ -61,13 +61,12 @@ def _assume_receiver(state: State, cls: Object, binds: str, node: int) -> None:
         state.subscribe(class_field(state, holder, "__init__"), _assume_constructed, instance)
 
 
-def _assume_constructed(state: State, objects: Sequence[Object], instance: Object) -> None:
+def _assume_constructed(state: State, obj: Object, instance: Object) -> None:
     """Assume that an instance was created elsewhere by its `__init__`."""
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_FUNCTION and strong(obj) not in state.calls.invoked:
-            _, function = state.function(obj)
-            if function.parameters:
-                state.add(state.function_node(obj, function.parameters[0].node), instance)
+    if state.kind[obj] == ir.OBJ_FUNCTION and strong(obj) not in state.calls.invoked:
+        _, function = state.function(obj)
+        if function.parameters:
+            state.add(state.function_node(obj, function.parameters[0].node), instance)
 
 
 def hint_results(state: State) -> None:

@@ -8,8 +8,6 @@ Tests: `tests/unit/relate/test_attributes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.hierarchy import (
@@ -31,24 +29,23 @@ def _apply_store_attribute(state: State, file: int, op: ir.Op) -> None:
     state.subscribe(state.node(file, op[1]), store_attribute, op[2], state.new_node() if src < 0 else src)
 
 
-def store_attribute(state: State, objects: Sequence[Object], name: str, src: int) -> None:
+def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
     """Store the objects of a node in an attribute of objects."""
-    for obj in objects:
-        if is_hint(obj):
-            continue
-        kind, first, site, _ = state.objects[obj]
-        if kind == ir.OBJ_CLASS:
-            add_class_field(state, obj, name)
-            state.flow(src, class_field(state, obj, name))
-            continue
-        if kind == ir.OBJ_INSTANCE:
-            if site is not None:
-                state.flow(src, state.field(state.object(ir.OBJ_INSTANCE, first, ANY_SITE), name))
-            watch_attribute(state, first, name, _watch_setter, obj, name, src)
-            _call_setattr(state, obj, name, src)
-        elif kind == ir.OBJ_MODULE and name in state.programs[first].variables:
-            state.flow(src, state.node(first, state.programs[first].variables[name][0]))
-        state.flow(src, state.field(obj, name))
+    if is_hint(obj):
+        return
+    kind, first, site, _ = state.objects[obj]
+    if kind == ir.OBJ_CLASS:
+        add_class_field(state, obj, name)
+        state.flow(src, class_field(state, obj, name))
+        return
+    if kind == ir.OBJ_INSTANCE:
+        if site is not None:
+            state.flow(src, state.field(state.object(ir.OBJ_INSTANCE, first, ANY_SITE), name))
+        watch_attribute(state, first, name, _watch_setter, obj, name, src)
+        _call_setattr(state, obj, name, src)
+    elif kind == ir.OBJ_MODULE and name in state.programs[first].variables:
+        state.flow(src, state.node(first, state.programs[first].variables[name][0]))
+    state.flow(src, state.field(obj, name))
 
 
 def _call_setattr(state: State, obj: Object, name: str, src: int) -> None:
@@ -67,48 +64,43 @@ def _watch_setter(state: State, holder: Object | None, receiver: Object, name: s
         state.subscribe(class_field(state, holder, name), _call_setter, receiver, name, src)
 
 
-def _call_setter(state: State, objects: Sequence[Object], receiver: Object, name: str, src: int) -> None:
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_PROPERTY:
-            hook = state.field(obj, "fset")
-            call_accessor(state, hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
-        elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__set__")):
-            call_accessor(
-                state,
-                attribute_node(state, obj, "__set__"),
-                [receiver],
-                -1,
-                receiver,
-                name,
-                how="set",
-                value=src,
-            )
+def _call_setter(state: State, obj: Object, receiver: Object, name: str, src: int) -> None:
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_PROPERTY:
+        hook = state.field(obj, "fset")
+        call_accessor(state, hook, [], -1, receiver, name, bound=receiver, how="set", value=src)
+    elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__set__")):
+        call_accessor(
+            state,
+            attribute_node(state, obj, "__set__"),
+            [receiver],
+            -1,
+            receiver,
+            name,
+            how="set",
+            value=src,
+        )
 
 
 def _apply_delete_attribute(state: State, file: int, op: ir.Op) -> None:
     state.subscribe(state.node(file, op[1]), _delete_attribute, op[2])
 
 
-def _delete_attribute(state: State, objects: Sequence[Object], name: str) -> None:
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_INSTANCE:
-            if state.is_repository_class(defining_class(state, first, "__delattr__")):
-                text = state.object(ir.OBJ_STRING, name)
-                call_accessor(
-                    state, attribute_node(state, obj, "__delattr__"), [text], -1, obj, name, how="del"
-                )
-            holder = defining_class(state, first, name)
-            if state.is_repository_class(holder):
-                state.subscribe(class_field(state, holder, name), _call_deleter, obj, name)
+def _delete_attribute(state: State, obj: Object, name: str) -> None:
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        if state.is_repository_class(defining_class(state, first, "__delattr__")):
+            text = state.object(ir.OBJ_STRING, name)
+            call_accessor(state, attribute_node(state, obj, "__delattr__"), [text], -1, obj, name, how="del")
+        holder = defining_class(state, first, name)
+        if state.is_repository_class(holder):
+            state.subscribe(class_field(state, holder, name), _call_deleter, obj, name)
 
 
-def _call_deleter(state: State, objects: Sequence[Object], receiver: Object, name: str) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_PROPERTY:
-            deleter = state.field(obj, "fdel")
-            call_accessor(state, deleter, [], -1, receiver, name, bound=receiver, how="del")
+def _call_deleter(state: State, obj: Object, receiver: Object, name: str) -> None:
+    if state.kind[obj] == ir.OBJ_PROPERTY:
+        deleter = state.field(obj, "fdel")
+        call_accessor(state, deleter, [], -1, receiver, name, bound=receiver, how="del")
 
 
 OPERATIONS = {ir.OP_STORE_ATTRIBUTE: _apply_store_attribute, ir.OP_DELETE_ATTRIBUTE: _apply_delete_attribute}

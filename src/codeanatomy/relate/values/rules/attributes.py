@@ -12,8 +12,6 @@ Tests: `tests/unit/relate/test_attributes.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, load_attribute
 from codeanatomy.relate.values.external_names import is_class_like, may_have
@@ -231,65 +229,59 @@ def _resolve_on_metaclass(state: State, cls: Object, name: str, node: int) -> No
         state.subscribe(value, _resolve_in_metaclass, cls, name, node)
 
 
-def _resolve_in_metaclass(state: State, objects: Sequence[Object], cls: Object, name: str, node: int) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_CLASS:
-            holder = defining_class(state, strong(obj), name)
-            if state.is_repository_class(holder):
-                state.subscribe(class_field(state, holder, name), _bind_to_instance, cls, cls, name, node)
+def _resolve_in_metaclass(state: State, obj: Object, cls: Object, name: str, node: int) -> None:
+    if state.kind[obj] == ir.OBJ_CLASS:
+        holder = defining_class(state, strong(obj), name)
+        if state.is_repository_class(holder):
+            state.subscribe(class_field(state, holder, name), _bind_to_instance, cls, cls, name, node)
 
 
 def _bind_to_instance(
-    state: State, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
+    state: State, obj: Object, receiver: Object, access: Object, name: str, node: int
 ) -> None:
     """Bind attributes of a class to an instance, by the descriptor protocol."""
-    for obj in objects:
-        kind, first, second, _ = state.objects[obj]
-        weak = is_hint(obj)
-        if kind in PLAIN_OR_CONTEXT_FUNCTION:
-            state.add(node, as_hint(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), weak))
-        elif kind == ir.OBJ_SINGLEDISPATCH:
-            state.subscribe(state.field(obj, "any"), _bind_to_instance, receiver, access, name, node)
-        elif kind == ir.OBJ_PARTIAL_METHOD:
-            bind_partial(state, obj, receiver, node)
-        elif kind == ir.OBJ_PROPERTY:
-            call_accessor(state, state.field(obj, "fget"), [], node, access, name, bound=receiver)
-        elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
-            owner = receiver
-            if state.kind[receiver] == ir.OBJ_INSTANCE:
-                owner = state.objects[receiver].first
-            state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, owner, node)
-        elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
-            call_accessor(state, attribute_node(state, obj, "__get__"), [receiver], node, access, name)
-        else:
-            state.add(node, obj)
+    kind, first, second, _ = state.objects[obj]
+    weak = is_hint(obj)
+    if kind in PLAIN_OR_CONTEXT_FUNCTION:
+        state.add(node, as_hint(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), weak))
+    elif kind == ir.OBJ_SINGLEDISPATCH:
+        state.subscribe(state.field(obj, "any"), _bind_to_instance, receiver, access, name, node)
+    elif kind == ir.OBJ_PARTIAL_METHOD:
+        bind_partial(state, obj, receiver, node)
+    elif kind == ir.OBJ_PROPERTY:
+        call_accessor(state, state.field(obj, "fget"), [], node, access, name, bound=receiver)
+    elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
+        owner = receiver
+        if state.kind[receiver] == ir.OBJ_INSTANCE:
+            owner = state.objects[receiver].first
+        state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, owner, node)
+    elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
+        call_accessor(state, attribute_node(state, obj, "__get__"), [receiver], node, access, name)
+    else:
+        state.add(node, obj)
 
 
-def _bind_to_class(
-    state: State, objects: Sequence[Object], receiver: Object, access: Object, name: str, node: int
-) -> None:
+def _bind_to_class(state: State, obj: Object, receiver: Object, access: Object, name: str, node: int) -> None:
     """Bind attributes of a class read on the class itself, by the descriptor protocol."""
-    for obj in objects:
-        kind, first, second, _ = state.objects[obj]
-        if kind == ir.OBJ_FUNCTION and state.function(obj)[1].binds == "class":
-            state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), obj))
-        elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
-            state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, receiver, node)
-        elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
-            call_accessor(state, attribute_node(state, obj, "__get__"), [], node, access, name)
-        elif kind not in ENUM_NON_MEMBERS and is_enum(state, receiver):
-            state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
-        else:
-            state.add(node, obj)
+    kind, first, second, _ = state.objects[obj]
+    if kind == ir.OBJ_FUNCTION and state.function(obj)[1].binds == "class":
+        state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), obj))
+    elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
+        state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, receiver, node)
+    elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
+        call_accessor(state, attribute_node(state, obj, "__get__"), [], node, access, name)
+    elif kind not in ENUM_NON_MEMBERS and is_enum(state, receiver):
+        state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
+    else:
+        state.add(node, obj)
 
 
-def _bind_wrapped(state: State, objects: Sequence[Object], how: str, owner: Object, node: int) -> None:
+def _bind_wrapped(state: State, obj: Object, how: str, owner: Object, node: int) -> None:
     """Bind the functions in a classmethod to the class; those in a staticmethod stay as they are."""
-    for obj in objects:
-        if how == "classmethod" and state.kind[obj] == ir.OBJ_FUNCTION:
-            state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), owner), obj))
-        else:
-            state.add(node, obj)
+    if how == "classmethod" and state.kind[obj] == ir.OBJ_FUNCTION:
+        state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), owner), obj))
+    else:
+        state.add(node, obj)
 
 
 def bind_partial(state: State, obj: Object, receiver: Object, node: int) -> None:

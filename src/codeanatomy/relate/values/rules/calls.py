@@ -9,8 +9,6 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, record
 from codeanatomy.relate.values.external_names import is_class_like, makes_instance
@@ -24,7 +22,7 @@ from codeanatomy.relate.values.records import make_named_tuple
 from codeanatomy.relate.values.rules.classes import construct, instantiate
 from codeanatomy.relate.values.rules.containers import CONTAINERS, container_class, instance_container
 from codeanatomy.relate.values.rules.functions import enter_function, remember_wrapped
-from codeanatomy.relate.values.rules.objects import add_instances
+from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.rules.special_methods import call_special_method
 from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import State
@@ -44,15 +42,14 @@ def _apply_call(state: State, file: int, op: ir.Op) -> None:
     call_node(state, state.node(file, callee), call)
 
 
-def _bind_decorated(state: State, objects: Sequence[Object], definition: int, dst: int) -> None:
+def _bind_decorated(state: State, obj: Object, definition: int, dst: int) -> None:
     """Bind the result of a decorator; of a decorated class, drop unrelated top-level classes."""
     classes = [strong(obj) for obj in state.points_to[definition] or () if state.kind[obj] == ir.OBJ_CLASS]
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        cls = {ir.OBJ_CLASS: strong(obj), ir.OBJ_INSTANCE: first}.get(kind)
-        is_other = cls is not None and cls not in classes and state.cls(cls)[1].outer < 0
-        if not (classes and is_other):
-            state.add(dst, obj)
+    kind, first, _, _ = state.objects[obj]
+    cls = {ir.OBJ_CLASS: strong(obj), ir.OBJ_INSTANCE: first}.get(kind)
+    is_other = cls is not None and cls not in classes and state.cls(cls)[1].outer < 0
+    if not (classes and is_other):
+        state.add(dst, obj)
 
 
 def _call_function(state: State, obj: Object, call: Call) -> None:
@@ -90,7 +87,7 @@ def _call_type_call(state: State, obj: Object, call: Call) -> None:
 
 
 def _call_instance(state: State, obj: Object, call: Call) -> None:
-    call_special_method(state, [obj], ["__call__"], call)
+    call_special_method(state, obj, ["__call__"], call)
 
 
 def _call_external(state: State, obj: Object, call: Call) -> None:
@@ -151,10 +148,9 @@ def _call_register(state: State, obj: Object, call: Call) -> None:
         state.add(call.dst, obj)
 
 
-def _register_overload(state: State, objects: Sequence[Object], dispatcher: Object) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_FUNCTION:
-            state.add(state.field(dispatcher, "any"), obj)
+def _register_overload(state: State, obj: Object, dispatcher: Object) -> None:
+    if state.kind[obj] == ir.OBJ_FUNCTION:
+        state.add(state.field(dispatcher, "any"), obj)
 
 
 def _call_wraps(state: State, obj: Object, call: Call) -> None:
@@ -198,7 +194,7 @@ def _call_external_name(state: State, obj: Object, name: str, call: Call, *, is_
         # An unknown decorator is assumed to return the definition.
         state.flow(call.argument(0), call.dst)
     elif name.endswith(".__new__"):
-        state.subscribe(call.argument(0), add_instances, call.dst, False)
+        state.subscribe(call.argument(0), add_instance, call.dst, False)
     elif call.dst >= 0 and is_class_like(name):
         state.add(call.dst, hint_like(state.object(ir.OBJ_EXTERNAL_INSTANCE, name), obj))
     elif call.dst >= 0 and makes_instance(name):

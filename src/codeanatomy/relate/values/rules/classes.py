@@ -8,8 +8,6 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, record
 from codeanatomy.relate.values.function_copies import MAX_WRAPPER_COPIES
@@ -47,18 +45,16 @@ def _has_metaclass_call(state: State, cls: Object) -> bool:
     return any(state.is_repository_class(defining_class(state, meta, "__call__")) for meta in own)
 
 
-def _instantiate_by_metaclass(state: State, metas: Sequence[Object], cls: Object, call: Call) -> None:
-    for meta in metas:
-        if state.kind[meta] == ir.OBJ_CLASS:
-            holder = defining_class(state, strong(meta), "__call__")
-            if state.is_repository_class(holder):
-                state.subscribe(class_field(state, holder, "__call__"), _call_metaclass, cls, call)
+def _instantiate_by_metaclass(state: State, meta: Object, cls: Object, call: Call) -> None:
+    if state.kind[meta] == ir.OBJ_CLASS:
+        holder = defining_class(state, strong(meta), "__call__")
+        if state.is_repository_class(holder):
+            state.subscribe(class_field(state, holder, "__call__"), _call_metaclass, cls, call)
 
 
-def _call_metaclass(state: State, objects: Sequence[Object], cls: Object, call: Call) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_FUNCTION:
-            enter_function(state, obj, strong(cls), call)
+def _call_metaclass(state: State, obj: Object, cls: Object, call: Call) -> None:
+    if state.kind[obj] == ir.OBJ_FUNCTION:
+        enter_function(state, obj, strong(cls), call)
 
 
 def construct(state: State, cls: Object, call: Call) -> None:
@@ -105,10 +101,9 @@ def _construct_late(state: State, holder: Object | None, instance: Object, call:
         call_node(state, attribute_node(state, instance, "__init__"), call.with_args(call.args, -1), weak)
 
 
-def _call_new(state: State, objects: Sequence[Object], cls: Object, call: Call) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_FUNCTION:
-            enter_function(state, obj, cls, call)
+def _call_new(state: State, obj: Object, cls: Object, call: Call) -> None:
+    if state.kind[obj] == ir.OBJ_FUNCTION:
+        enter_function(state, obj, cls, call)
 
 
 def _fill_container(state: State, instance: Object, call: Call) -> None:
@@ -144,34 +139,28 @@ def _apply_create_class(state: State, file: int, op: ir.Op) -> None:
             )
 
 
-def _create_by_metaclass(state: State, metas: Sequence[Object], cls: Object, call: Call) -> None:
-    for meta in metas:
-        if state.kind[meta] != ir.OBJ_CLASS:
-            continue
-        for name in ("__prepare__", "__new__", "__init__"):
-            holder = defining_class(state, strong(meta), name)
-            if state.is_repository_class(holder):
-                receiver = cls if name == "__init__" else strong(meta)
-                state.subscribe(class_field(state, holder, name), _call_on_class, receiver, call)
+def _create_by_metaclass(state: State, meta: Object, cls: Object, call: Call) -> None:
+    if state.kind[meta] != ir.OBJ_CLASS:
+        return
+    for name in ("__prepare__", "__new__", "__init__"):
+        holder = defining_class(state, strong(meta), name)
+        if state.is_repository_class(holder):
+            receiver = cls if name == "__init__" else strong(meta)
+            state.subscribe(class_field(state, holder, name), _call_on_class, receiver, call)
 
 
-def _call_on_class(state: State, objects: Sequence[Object], receiver: Object, call: Call) -> None:
+def _call_on_class(state: State, obj: Object, receiver: Object, call: Call) -> None:
     """Call functions, plain or in a classmethod, with a class as receiver."""
-    for obj in objects:
-        kind = state.kind[obj]
-        if kind == ir.OBJ_FUNCTION:
-            enter_function(state, obj, receiver, call)
-        elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
-            state.subscribe(state.field(obj, "inner"), _call_on_class, receiver, call)
+    kind = state.kind[obj]
+    if kind == ir.OBJ_FUNCTION:
+        enter_function(state, obj, receiver, call)
+    elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
+        state.subscribe(state.field(obj, "inner"), _call_on_class, receiver, call)
 
 
-def _call_set_name(state: State, objects: Sequence[Object], call: Call) -> None:
-    call_special_method(
-        state,
-        [obj for obj in objects if state.kind[obj] == ir.OBJ_INSTANCE],
-        ["__set_name__"],
-        call,
-    )
+def _call_set_name(state: State, obj: Object, call: Call) -> None:
+    if state.kind[obj] == ir.OBJ_INSTANCE:
+        call_special_method(state, obj, ["__set_name__"], call)
 
 
 OPERATIONS = {ir.OP_CREATE_CLASS: _apply_create_class}

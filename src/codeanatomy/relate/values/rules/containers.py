@@ -12,7 +12,7 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node
@@ -102,12 +102,11 @@ def forget_keys(state: State, container: Object) -> None:
     state.flow(state.field(container, ALL_ELEMENTS), state.field(container, UNKNOWN_KEY))
 
 
-def merge_from(state: State, others: Sequence[Object], container: Object) -> None:
+def merge_from(state: State, other: Object, container: Object) -> None:
     """Add all elements of other containers, at their keys."""
-    for other in others:
-        if state.kind[other] != ir.OBJ_CONTAINER:
-            continue
-        merge_container(state, strong(other), container)
+    if state.kind[other] != ir.OBJ_CONTAINER:
+        return
+    merge_container(state, strong(other), container)
 
 
 def merge_container(state: State, other: Object, container: Object) -> None:
@@ -123,57 +122,53 @@ def merge_container(state: State, other: Object, container: Object) -> None:
     state.flow(state.field(other, ALL_ELEMENTS), every)
 
 
-def put_into(state: State, objects: Sequence[Object], key: str | None, src: int, where: SiteKey) -> None:
+def put_into(state: State, obj: Object, key: str | None, src: int, where: SiteKey) -> None:
     """Store an element in each object, by `__setitem__` if it is an instance."""
-    for obj in objects:
-        kind = state.kind[obj]
-        container = obj if kind == ir.OBJ_CONTAINER else None
-        if kind == ir.OBJ_INSTANCE:
-            container = as_container(state, obj, "__setitem__")
-        if container is not None:
-            put(state, container, None if key == ir.SLICE else key, src)
-        elif where[1] >= 0:
-            call = Call(where, [positional(-1), positional(src)], -1, role="subscript")
-            call_special_method(state, [obj], ["__setitem__"], call)
+    kind = state.kind[obj]
+    container = obj if kind == ir.OBJ_CONTAINER else None
+    if kind == ir.OBJ_INSTANCE:
+        container = as_container(state, obj, "__setitem__")
+    if container is not None:
+        put(state, container, None if key == ir.SLICE else key, src)
+    elif where[1] >= 0:
+        call = Call(where, [positional(-1), positional(src)], -1, role="subscript")
+        call_special_method(state, obj, ["__setitem__"], call)
 
 
-def put_key(state: State, objects: Sequence[Object], src: int) -> None:
+def put_key(state: State, obj: Object, src: int) -> None:
     """Add keys to each object that is a container."""
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_CONTAINER:
-            state.flow(src, state.field(obj, KEYS))
+    if state.kind[obj] == ir.OBJ_CONTAINER:
+        state.flow(src, state.field(obj, KEYS))
 
 
-def merge_into(state: State, objects: Sequence[Object], src: int) -> None:
+def merge_into(state: State, obj: Object, src: int) -> None:
     """Add all elements of the containers in src to each object."""
-    for obj in objects:
-        state.subscribe(src, merge_from, strong(obj))
+    state.subscribe(src, merge_from, strong(obj))
 
 
-def load_items(state: State, objects: Sequence[Object], key: str | None, call: Call) -> None:
+def load_item(state: State, obj: Object, key: str | None, call: Call) -> None:
     """Subscript each object; the call has the node of the key as its argument."""
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_CONTAINER:
-            _load_item(state, obj, key, call.dst, call.where)
-            if key is None and container_kind(state, obj) in ("list", "tuple"):
-                state.subscribe(
-                    call.argument(0),
-                    call_special_method,
-                    ("__index__",),
-                    Call(call.where, [], -1, role="subscript"),
-                )
-        elif kind == ir.OBJ_CLASS:
-            _subscript_class(state, obj, call)
-        elif kind == ir.OBJ_EXTERNAL or (kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES):
-            state.add(call.dst, obj)
-        elif kind == ir.OBJ_STRING:
-            state.add(call.dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-        elif kind == ir.OBJ_INSTANCE:
-            inner = as_container(state, obj, "__getitem__")
-            if inner is not None:
-                _load_item(state, inner, key, call.dst, call.where)
-            call_special_method(state, [obj], ["__getitem__", "__missing__"], call)
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_CONTAINER:
+        _load_item(state, obj, key, call.dst, call.where)
+        if key is None and container_kind(state, obj) in ("list", "tuple"):
+            state.subscribe(
+                call.argument(0),
+                call_special_method,
+                ("__index__",),
+                Call(call.where, [], -1, role="subscript"),
+            )
+    elif kind == ir.OBJ_CLASS:
+        _subscript_class(state, obj, call)
+    elif kind == ir.OBJ_EXTERNAL or (kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES):
+        state.add(call.dst, obj)
+    elif kind == ir.OBJ_STRING:
+        state.add(call.dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+    elif kind == ir.OBJ_INSTANCE:
+        inner = as_container(state, obj, "__getitem__")
+        if inner is not None:
+            _load_item(state, inner, key, call.dst, call.where)
+        call_special_method(state, obj, ["__getitem__", "__missing__"], call)
 
 
 def _load_item(state: State, container: Object, key: str | None, dst: int, where: SiteKey) -> None:
@@ -220,7 +215,7 @@ def _apply_load_item(state: State, file: int, op: ir.Op) -> None:
         state.node(file, dst),
         role="subscript",
     )
-    state.subscribe(state.node(file, receiver), load_items, key, call)
+    state.subscribe(state.node(file, receiver), load_item, key, call)
 
 
 OPERATIONS = {

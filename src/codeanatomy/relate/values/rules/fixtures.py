@@ -30,7 +30,7 @@ from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.rules.assumptions import inheriting_classes
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS
 from codeanatomy.relate.values.rules.imports import exports, star_imports
-from codeanatomy.relate.values.rules.iteration import unpack_objects
+from codeanatomy.relate.values.rules.iteration import unpack_object
 from codeanatomy.relate.values.solver import Object, strong
 from codeanatomy.relate.values.state import State
 
@@ -258,15 +258,14 @@ class FixtureLinker:
             element = mark.iterate(values)
             self._values[mark] = {name: mark.node() for name in names}
             for position, node in enumerate(self._values[mark].values()):
-                rule = _unpack_set if len(names) == 1 else unpack_objects
+                rule = _unpack_set if len(names) == 1 else unpack_object
                 self.state.subscribe(element, rule, str(position), node)
         return self._values[mark]
 
 
-def _unpack_set(state: State, objects: Sequence[Object], position: str, dst: int) -> None:
+def _unpack_set(state: State, obj: Object, position: str, dst: int) -> None:
     """Put objects into dst; of `pytest.param(value)` its value."""
-    for obj in objects:
-        if state.containers.types.get(strong(obj)) == PARAMETER_SET:
-            unpack_objects(state, [obj], position, dst)
-        else:
-            state.add(dst, obj)
+    if state.containers.types.get(strong(obj)) == PARAMETER_SET:
+        unpack_object(state, obj, position, dst)
+    else:
+        state.add(dst, obj)

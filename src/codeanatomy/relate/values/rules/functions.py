@@ -26,8 +26,8 @@ from codeanatomy.relate.values.dispatch import record
 from codeanatomy.relate.values.function_copies import copy_for, copy_for_receiver, copy_of, original
 from codeanatomy.relate.values.pending_call import DIRECT_ROLES, NOWHERE, Call, positional
 from codeanatomy.relate.values.rules.containers import container_kind, element_nodes, merge_into, put_into
-from codeanatomy.relate.values.rules.iteration import iterate_objects, unpack_objects
-from codeanatomy.relate.values.rules.objects import admit_objects
+from codeanatomy.relate.values.rules.iteration import iterate_object, unpack_object
+from codeanatomy.relate.values.rules.objects import admit_object
 from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import State
 
@@ -95,7 +95,7 @@ def _parameter_nodes(state: State, obj: Object) -> list[int]:
             for at, each in enumerate(function.parameters) if op[0] == ir.OP_ANNOTATE else ():
                 if op[2] == each.node and op[1][0] in (ir.HINT_INSTANCE, ir.HINT_UNION):
                     entrance = state.new_node()
-                    state.subscribe(entrance, admit_objects, nodes[at], file, op[1], each.place)
+                    state.subscribe(entrance, admit_object, nodes[at], file, op[1], each.place)
                     nodes[at] = entrance
     return nodes
 
@@ -110,7 +110,7 @@ def pass_argument(state: State, src: int, how: str, dst: int, each: PassedArgume
                 state.subscribe(dst, merge_into, src)
                 return
             element = state.new_node()
-            state.subscribe(src, unpack_objects, None, element)
+            state.subscribe(src, unpack_object, None, element)
             state.subscribe(dst, put_into, None, element, NOWHERE)
             return
         state.subscribe(src, _pass_unpacked, each.key, dst)
@@ -120,13 +120,12 @@ def pass_argument(state: State, src: int, how: str, dst: int, each: PassedArgume
         state.flow(src, dst)
 
 
-def _pass_unpacked(state: State, objects: Sequence[Object], key: str | None, dst: int) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_CONTAINER and container_kind(state, obj) in UNPACKED_BY_KEY:
-            for node in element_nodes(state, obj, key):
-                state.flow(node, dst, is_hint(obj))
-        else:
-            iterate_objects(state, [obj], dst, NOWHERE)
+def _pass_unpacked(state: State, obj: Object, key: str | None, dst: int) -> None:
+    if state.kind[obj] == ir.OBJ_CONTAINER and container_kind(state, obj) in UNPACKED_BY_KEY:
+        for node in element_nodes(state, obj, key):
+            state.flow(node, dst, is_hint(obj))
+    else:
+        iterate_object(state, obj, dst, NOWHERE)
 
 
 def _flow_result(
@@ -191,27 +190,25 @@ def call_accessor(
 
 def _call_accessor(
     state: State,
-    objects: Sequence[Object],
+    obj: Object,
     call: Call,
     receiver: Object,
     name: str,
     how: str,
     bound: Object | None,
 ) -> None:
-    for obj in objects:
-        kind, first, second, _ = state.objects[obj]
-        function = first if kind == ir.OBJ_BOUND_METHOD else obj
-        if state.kind[function] != ir.OBJ_FUNCTION:
-            continue
-        called = state.calls.by_access.setdefault((name, how), {})
-        called.setdefault(receiver, {})[original(state, function)] = None
-        if state.function(function)[1].name == "__getattr__":
-            # One copy per attribute name, because the result of `__getattr__` depends on it.
-            function = hint_like(copy_of(state, function, (call.where[0], name)), function)
-        enter_function(state, function, second if kind == ir.OBJ_BOUND_METHOD else bound, call)
+    kind, first, second, _ = state.objects[obj]
+    function = first if kind == ir.OBJ_BOUND_METHOD else obj
+    if state.kind[function] != ir.OBJ_FUNCTION:
+        return
+    called = state.calls.by_access.setdefault((name, how), {})
+    called.setdefault(receiver, {})[original(state, function)] = None
+    if state.function(function)[1].name == "__getattr__":
+        # One copy per attribute name, because the result of `__getattr__` depends on it.
+        function = hint_like(copy_of(state, function, (call.where[0], name)), function)
+    enter_function(state, function, second if kind == ir.OBJ_BOUND_METHOD else bound, call)
 
 
-def remember_wrapped(state: State, objects: Sequence[Object], wrapped: int) -> None:
+def remember_wrapped(state: State, obj: Object, wrapped: int) -> None:
     """Set `__wrapped__` of functions."""
-    for obj in objects:
-        state.flow(wrapped, state.field(obj, "__wrapped__"))
+    state.flow(wrapped, state.field(obj, "__wrapped__"))

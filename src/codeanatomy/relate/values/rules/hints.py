@@ -13,7 +13,7 @@ from typing import Any
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.rules.containers import KEYS, put
-from codeanatomy.relate.values.rules.objects import CLASS_KINDS, add_instances
+from codeanatomy.relate.values.rules.objects import CLASS_KINDS, add_instance
 from codeanatomy.relate.values.solver import Object, as_hint
 from codeanatomy.relate.values.state import State
 
@@ -30,7 +30,7 @@ def add_hints(state: State, file: int, hint: Sequence[Any] | None, dst: int) -> 
         return
     kind = hint[0]
     if kind == ir.HINT_INSTANCE:
-        state.subscribe(state.node(file, hint[1]), add_instances, dst, True)
+        state.subscribe(state.node(file, hint[1]), add_instance, dst, True)
     elif kind == ir.HINT_CLASS:
         state.subscribe(state.node(file, hint[1]), _hint_classes, dst)
     elif kind == ir.HINT_UNION:
@@ -63,10 +63,9 @@ def _add_container_hint(state: State, file: int, hint: Sequence[Any], dst: int) 
     state.add(dst, as_hint(container))
 
 
-def _hint_classes(state: State, objects: Sequence[Object], dst: int) -> None:
-    for obj in objects:
-        if state.kind[obj] in CLASS_KINDS:
-            state.add(dst, as_hint(obj))
+def _hint_classes(state: State, obj: Object, dst: int) -> None:
+    if state.kind[obj] in CLASS_KINDS:
+        state.add(dst, as_hint(obj))
 
 
 OPERATIONS = {ir.OP_ANNOTATE: _apply_annotate}

@@ -9,8 +9,6 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.hierarchy import defining_class, is_enum
 from codeanatomy.relate.values.pending_call import NOWHERE, Call, SiteKey, positional
@@ -32,32 +30,31 @@ UNPACKED_KINDS = (ir.OBJ_CONTAINER, ir.OBJ_INSTANCE)
 
 def iterate(state: State, src: int, dst: int, where: SiteKey) -> None:
     """Put what iteration over the objects of a node yields into dst."""
-    state.subscribe(src, iterate_objects, dst, where)
+    state.subscribe(src, iterate_object, dst, where)
 
 
-def iterate_objects(state: State, objects: Sequence[Object], dst: int, where: SiteKey) -> None:
+def iterate_object(state: State, obj: Object, dst: int, where: SiteKey) -> None:
     """Put what iteration over objects yields into dst."""
-    for obj in objects:
-        kind, first, second, _ = state.objects[obj]
-        weak = is_hint(obj)
-        if kind == ir.OBJ_CONTAINER:
-            is_dict = container_kind(state, obj) == "dict"
-            state.flow(state.field(obj, KEYS if is_dict else ALL_ELEMENTS), dst, weak)
-        elif kind == ir.OBJ_DICT_VIEW:
-            _iterate_view(state, first, second, dst, weak)
-        elif kind == ir.OBJ_GENERATOR:
-            state.flow(state.function_node(first, state.function(first)[1].yields), dst, weak)
-        elif kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES:
-            state.add(dst, obj)
-        elif kind == ir.OBJ_STRING or (kind == ir.OBJ_EXTERNAL_INSTANCE and first == "io.TextIOWrapper"):
-            state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-        elif kind == ir.OBJ_CLASS:
-            _iterate_class(state, obj, dst, where)
-        elif kind == ir.OBJ_INSTANCE:
-            inner = as_container(state, obj, "__iter__")
-            if inner is not None:
-                iterate_objects(state, [inner], dst, where)
-            _iterate_instance(state, obj, dst, where)
+    kind, first, second, _ = state.objects[obj]
+    weak = is_hint(obj)
+    if kind == ir.OBJ_CONTAINER:
+        is_dict = container_kind(state, obj) == "dict"
+        state.flow(state.field(obj, KEYS if is_dict else ALL_ELEMENTS), dst, weak)
+    elif kind == ir.OBJ_DICT_VIEW:
+        _iterate_view(state, first, second, dst, weak)
+    elif kind == ir.OBJ_GENERATOR:
+        state.flow(state.function_node(first, state.function(first)[1].yields), dst, weak)
+    elif kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES:
+        state.add(dst, obj)
+    elif kind == ir.OBJ_STRING or (kind == ir.OBJ_EXTERNAL_INSTANCE and first == "io.TextIOWrapper"):
+        state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+    elif kind == ir.OBJ_CLASS:
+        _iterate_class(state, obj, dst, where)
+    elif kind == ir.OBJ_INSTANCE:
+        inner = as_container(state, obj, "__iter__")
+        if inner is not None:
+            iterate_object(state, inner, dst, where)
+        _iterate_instance(state, obj, dst, where)
 
 
 def _iterate_view(state: State, container: Object, part: str, dst: int, weak: bool) -> None:
@@ -88,41 +85,39 @@ def _iterate_instance(state: State, obj: Object, dst: int, where: SiteKey) -> No
             _iterate_by(state, obj, name, next_name, dst, where)
             return
     call = Call(where, [positional(-1)], dst, role="iteration")
-    call_special_method(state, [obj], ["__getitem__"], call)
+    call_special_method(state, obj, ["__getitem__"], call)
 
 
 def _iterate_by(state: State, obj: Object, name: str, next_name: str, dst: int, where: SiteKey) -> None:
     iterator = state.new_node()
-    call_special_method(state, [obj], [name], Call(where, [], iterator, role="iteration"))
+    call_special_method(state, obj, [name], Call(where, [], iterator, role="iteration"))
     state.subscribe(iterator, call_next, next_name, dst, where)
 
 
-def call_next(state: State, objects: Sequence[Object], name: str, dst: int, where: SiteKey) -> None:
+def call_next(state: State, obj: Object, name: str, dst: int, where: SiteKey) -> None:
     """Put what `__next__` or `__anext__` of iterators returns into dst."""
-    for obj in objects:
-        if state.kind[obj] != ir.OBJ_INSTANCE:
-            iterate_objects(state, [obj], dst, where)
-            continue
-        if name == "__anext__":
-            given = state.new_node()
-            call_special_method(state, [obj], [name], Call(where, [], given, role="iteration"))
-            state.subscribe(given, await_objects, dst, where)
-        else:
-            call_special_method(state, [obj], [name], Call(where, [], dst, role="iteration"))
+    if state.kind[obj] != ir.OBJ_INSTANCE:
+        iterate_object(state, obj, dst, where)
+        return
+    if name == "__anext__":
+        given = state.new_node()
+        call_special_method(state, obj, [name], Call(where, [], given, role="iteration"))
+        state.subscribe(given, await_object, dst, where)
+    else:
+        call_special_method(state, obj, [name], Call(where, [], dst, role="iteration"))
 
 
-def unpack_objects(state: State, objects: Sequence[Object], position: str | None, dst: int) -> None:
+def unpack_object(state: State, obj: Object, position: str | None, dst: int) -> None:
     """Put the elements of objects at a position of ir.OP_UNPACK into dst."""
-    for obj in objects:
-        kind = state.kind[obj]
-        inner = as_container(state, obj, "__iter__") if kind == ir.OBJ_INSTANCE else obj
-        if kind in UNPACKED_KINDS and inner is not None and container_kind(state, inner) in ("tuple", "list"):
-            for key in _unpacked_keys(state, inner, position):
-                for node in element_nodes(state, inner, key):
-                    state.flow(node, dst, is_hint(obj))
-        else:
-            # Special methods are recorded at the site of the assignment, by ir.OP_ITERATE.
-            iterate_objects(state, [obj], dst, NOWHERE)
+    kind = state.kind[obj]
+    inner = as_container(state, obj, "__iter__") if kind == ir.OBJ_INSTANCE else obj
+    if kind in UNPACKED_KINDS and inner is not None and container_kind(state, inner) in ("tuple", "list"):
+        for key in _unpacked_keys(state, inner, position):
+            for node in element_nodes(state, inner, key):
+                state.flow(node, dst, is_hint(obj))
+    else:
+        # Special methods are recorded at the site of the assignment, by ir.OP_ITERATE.
+        iterate_object(state, obj, dst, NOWHERE)
 
 
 def _unpacked_keys(state: State, container: Object, position: str | None) -> list[str | None]:
@@ -136,27 +131,25 @@ def _unpacked_keys(state: State, container: Object, position: str | None) -> lis
     return [str(size + int(position)) if position.startswith("-") else position]
 
 
-def await_objects(state: State, objects: Sequence[Object], dst: int, where: SiteKey) -> None:
+def await_object(state: State, obj: Object, dst: int, where: SiteKey) -> None:
     """Put the results of awaiting objects into dst."""
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_COROUTINE:
-            state.flow(state.function_node(first, state.function(first)[1].result), dst, is_hint(obj))
-        elif kind == ir.OBJ_INSTANCE and defining_class(state, first, "__await__") is not None:
-            given = state.new_node()
-            call_special_method(state, [obj], ["__await__"], Call(where, [], given, role="await"))
-            state.subscribe(given, add_generator_results, dst)
-        elif kind in (ir.OBJ_CONTAINER, ir.OBJ_INSTANCE):
-            # Results of `gather`, and objects awaited by external libraries.
-            state.add(dst, obj)
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_COROUTINE:
+        state.flow(state.function_node(first, state.function(first)[1].result), dst, is_hint(obj))
+    elif kind == ir.OBJ_INSTANCE and defining_class(state, first, "__await__") is not None:
+        given = state.new_node()
+        call_special_method(state, obj, ["__await__"], Call(where, [], given, role="await"))
+        state.subscribe(given, add_generator_result, dst)
+    elif kind in (ir.OBJ_CONTAINER, ir.OBJ_INSTANCE):
+        # Results of `gather`, and objects awaited by external libraries.
+        state.add(dst, obj)
 
 
-def add_generator_results(state: State, objects: Sequence[Object], dst: int) -> None:
+def add_generator_result(state: State, obj: Object, dst: int) -> None:
     """Put the return values of generators into dst."""
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_GENERATOR:
-            state.flow(state.function_node(first, state.function(first)[1].result), dst, is_hint(obj))
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_GENERATOR:
+        state.flow(state.function_node(first, state.function(first)[1].result), dst, is_hint(obj))
 
 
 def _apply_iterate(state: State, file: int, op: ir.Op) -> None:
@@ -166,16 +159,16 @@ def _apply_iterate(state: State, file: int, op: ir.Op) -> None:
 
 def _apply_unpack(state: State, file: int, op: ir.Op) -> None:
     _, src, position, dst = op
-    state.subscribe(state.node(file, src), unpack_objects, position, state.node(file, dst))
+    state.subscribe(state.node(file, src), unpack_object, position, state.node(file, dst))
 
 
 def _apply_await(state: State, file: int, op: ir.Op) -> None:
     _, src, dst, site = op
-    state.subscribe(state.node(file, src), await_objects, state.node(file, dst), (file, site))
+    state.subscribe(state.node(file, src), await_object, state.node(file, dst), (file, site))
 
 
 def _apply_yield_from(state: State, file: int, op: ir.Op) -> None:
-    state.subscribe(state.node(file, op[1]), add_generator_results, state.node(file, op[2]))
+    state.subscribe(state.node(file, op[1]), add_generator_result, state.node(file, op[2]))
 
 
 OPERATIONS = {

@@ -47,16 +47,15 @@ def _apply_make(state: State, file: int, op: ir.Op) -> None:
     state.add(state.node(file, node), obj)
 
 
-def add_instances(state: State, objects: Sequence[Object], dst: int, weak: bool) -> None:
+def add_instance(state: State, obj: Object, dst: int, weak: bool) -> None:
     """Put instances of classes, of the repository or external, into dst."""
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_CLASS:
-            state.add(dst, as_hint(state.object(ir.OBJ_INSTANCE, strong(obj)), weak))
-        elif kind == ir.OBJ_EXTERNAL and not first.startswith(SPECIAL_FORMS):
-            state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL_INSTANCE, first), weak))
-        elif kind == ir.OBJ_CONTAINER:
-            state.subscribe(state.field(obj, ALL_ELEMENTS), add_instances, dst, weak)
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_CLASS:
+        state.add(dst, as_hint(state.object(ir.OBJ_INSTANCE, strong(obj)), weak))
+    elif kind == ir.OBJ_EXTERNAL and not first.startswith(SPECIAL_FORMS):
+        state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL_INSTANCE, first), weak))
+    elif kind == ir.OBJ_CONTAINER:
+        state.subscribe(state.field(obj, ALL_ELEMENTS), add_instance, dst, weak)
 
 
 def _apply_isinstance(state: State, file: int, op: ir.Op) -> None:
@@ -69,50 +68,47 @@ def _apply_isinstance(state: State, file: int, op: ir.Op) -> None:
     )
 
 
-def _narrow(state: State, classes: Sequence[Object], src: int, dst: int) -> None:
+def _narrow(state: State, cls: Object, src: int, dst: int) -> None:
     """Put the objects of src that pass `isinstance` into dst, and instances of the classes as hints."""
-    for cls in classes:
-        kind = state.kind[cls]
-        if kind == ir.OBJ_CONTAINER:
-            state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow, src, dst)
-        elif kind in CLASS_KINDS:
-            state.subscribe(src, keep_instances, strong(cls), dst)
-            add_instances(state, [cls], dst, True)
+    kind = state.kind[cls]
+    if kind == ir.OBJ_CONTAINER:
+        state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow, src, dst)
+    elif kind in CLASS_KINDS:
+        state.subscribe(src, keep_instance, strong(cls), dst)
+        add_instance(state, cls, dst, True)
 
 
-def keep_instances(state: State, objects: Sequence[Object], cls: Object, dst: int) -> None:
+def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
     """Put the objects that are instances of a class into dst."""
     wanted = state.objects[cls]
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_INSTANCE:
-            keep = cls in mro(state, first) or any(
-                is_subclass(base, wanted.first) for base in external_bases(state, first)
-            )
-        elif kind in EXTERNAL_VALUE_KINDS:
-            keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == (
-                first if kind == ir.OBJ_EXTERNAL_INSTANCE else "builtins.str"
-            )
-        elif kind == ir.OBJ_CONTAINER:
-            keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == f"builtins.{container_kind(state, obj)}"
-        else:
-            keep = wanted.kind == ir.OBJ_EXTERNAL
-        if keep:
-            state.add(dst, obj)
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        keep = cls in mro(state, first) or any(
+            is_subclass(base, wanted.first) for base in external_bases(state, first)
+        )
+    elif kind in EXTERNAL_VALUE_KINDS:
+        keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == (
+            first if kind == ir.OBJ_EXTERNAL_INSTANCE else "builtins.str"
+        )
+    elif kind == ir.OBJ_CONTAINER:
+        keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == f"builtins.{container_kind(state, obj)}"
+    else:
+        keep = wanted.kind == ir.OBJ_EXTERNAL
+    if keep:
+        state.add(dst, obj)
 
 
-def admit_objects(
-    state: State, objects: Sequence[Object], dst: int, file: int, hint: Sequence[Any], place: ir.Place
+def admit_object(
+    state: State, obj: Object, dst: int, file: int, hint: Sequence[Any], place: ir.Place
 ) -> None:
     """Pass objects to a parameter, as hints if its annotation excludes them."""
     declared = _declared_classes(state, file, hint)
-    for obj in objects:
-        if declared and not is_hint(obj) and _is_excluded(state, obj, declared):
-            cls = state.objects[obj].first
-            state.calls.excluded.setdefault(file, {}).setdefault(place, {})[cls] = None
-            state.add(dst, as_hint(obj))
-        else:
-            state.add(dst, obj)
+    if declared and not is_hint(obj) and _is_excluded(state, obj, declared):
+        cls = state.objects[obj].first
+        state.calls.excluded.setdefault(file, {}).setdefault(place, {})[cls] = None
+        state.add(dst, as_hint(obj))
+    else:
+        state.add(dst, obj)
 
 
 def _declared_classes(state: State, file: int, hint: Sequence[Any]) -> list[Object]:

@@ -51,25 +51,24 @@ def _apply_binary(state: State, file: int, op: ir.Op) -> None:
     )
 
 
-def _apply_operator(state: State, objects: Sequence[Object], names: Sequence[str], call: Call) -> None:
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_INSTANCE:
-            call_special_method(state, [obj], names, call)
-        elif kind == ir.OBJ_CONTAINER:
-            both = new_container(state, container_kind(state, obj), call.where)
-            put(state, both, None, state.field(obj, ALL_ELEMENTS))
-            state.subscribe(call.argument(0), merge_from, both)
-            state.add(call.dst, both)
-        elif kind == ir.OBJ_STRING or (
-            kind == ir.OBJ_EXTERNAL_INSTANCE and first.startswith(("builtins.", "pathlib."))
-        ):
-            state.add(
-                call.dst,
-                state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == ir.OBJ_STRING else first),
-            )
-            if names[0] == "__mod__":
-                _format(state, call)
+def _apply_operator(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        call_special_method(state, obj, names, call)
+    elif kind == ir.OBJ_CONTAINER:
+        both = new_container(state, container_kind(state, obj), call.where)
+        put(state, both, None, state.field(obj, ALL_ELEMENTS))
+        state.subscribe(call.argument(0), merge_from, both)
+        state.add(call.dst, both)
+    elif kind == ir.OBJ_STRING or (
+        kind == ir.OBJ_EXTERNAL_INSTANCE and first.startswith(("builtins.", "pathlib."))
+    ):
+        state.add(
+            call.dst,
+            state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == ir.OBJ_STRING else first),
+        )
+        if names[0] == "__mod__":
+            _format(state, call)
 
 
 def _format(state: State, call: Call) -> None:
@@ -79,26 +78,25 @@ def _format(state: State, call: Call) -> None:
     state.subscribe(call.argument(0), _format_elements, conversion)
 
 
-def _format_elements(state: State, objects: Sequence[Object], conversion: Call) -> None:
-    for obj in objects:
-        if state.kind[obj] == ir.OBJ_CONTAINER:
-            state.subscribe(
-                state.field(obj, ALL_ELEMENTS),
-                call_special_method,
-                ("__str__", "__repr__"),
-                conversion,
-            )
+def _format_elements(state: State, obj: Object, conversion: Call) -> None:
+    if state.kind[obj] == ir.OBJ_CONTAINER:
+        state.subscribe(
+            state.field(obj, ALL_ELEMENTS),
+            call_special_method,
+            ("__str__", "__repr__"),
+            conversion,
+        )
 
 
 def _apply_reflected(
-    state: State, objects: Sequence[Object], name: str, names: Sequence[str], left: int, call: Call
+    state: State, obj: Object, name: str, names: Sequence[str], left: int, call: Call
 ) -> None:
     """Call the reflected method of the right operand unless the left one has the operator."""
     for other in state.points_to[left] or ():
         kind, first, _, _ = state.objects[other]
         if kind == ir.OBJ_INSTANCE and any(defining_class(state, first, each) is not None for each in names):
             return
-    call_special_method(state, objects, [name], call)
+    call_special_method(state, obj, [name], call)
 
 
 OPERATIONS = {ir.OP_BINARY: _apply_binary}

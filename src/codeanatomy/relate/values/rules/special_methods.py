@@ -22,15 +22,14 @@ from codeanatomy.relate.values.solver import Object, is_hint, strong
 from codeanatomy.relate.values.state import State
 
 
-def call_special_method(state: State, objects: Sequence[Object], names: Sequence[str], call: Call) -> None:
+def call_special_method(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
     """Call the first of these special methods that the class of each instance has."""
     names = tuple(names)
-    for obj in objects:
-        kind, first, _, _ = state.objects[obj]
-        if kind == ir.OBJ_INSTANCE:
-            watch_attribute(state, first, names[0], _call_first_special, obj, names, call)
-        elif kind == ir.OBJ_CLASS:
-            _call_class_special(state, obj, names, call)
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        watch_attribute(state, first, names[0], _call_first_special, obj, names, call)
+    elif kind == ir.OBJ_CLASS:
+        _call_class_special(state, obj, names, call)
 
 
 def _call_class_special(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
@@ -39,11 +38,10 @@ def _call_class_special(state: State, obj: Object, names: Sequence[str], call: C
 
 
 def _call_metaclass_special(
-    state: State, metas: Sequence[Object], obj: Object, names: Sequence[str], call: Call
+    state: State, meta: Object, obj: Object, names: Sequence[str], call: Call
 ) -> None:
-    for meta in metas:
-        if state.kind[meta] == ir.OBJ_CLASS:
-            call_special_method(state, [state.object(ir.OBJ_INSTANCE, strong(meta))], names, call)
+    if state.kind[meta] == ir.OBJ_CLASS:
+        call_special_method(state, state.object(ir.OBJ_INSTANCE, strong(meta)), names, call)
 
 
 def _call_first_special(
