@@ -26,7 +26,7 @@ from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.relate.repository import SolvedRepository
 from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.values.results import callees, program_objects
-from codeanatomy.relate.values.rules.attribute_stores import ACCESS_BY_OP
+from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.solver import strong
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import WitnessDisagreement

@@ -33,7 +33,7 @@ from codeanatomy.relate.values.external_names import builtin_owner
 from codeanatomy.relate.values.hierarchy import defining_class, metaclass_nodes, mro
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.results import program_objects
-from codeanatomy.relate.values.rules.attribute_stores import ACCESS_BY_OP
+from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.rules.containers import container_class, container_has
 from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import State

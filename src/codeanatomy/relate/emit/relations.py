@@ -34,7 +34,7 @@ from codeanatomy.relate.program import OBJ_CLASS, OP_CALL
 from codeanatomy.relate.relation_rows import NOWHERE, Relation, RelationDiagnostic, RelationRows
 from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
-from codeanatomy.relate.values.rules.attribute_stores import ACCESS_BY_OP
+from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.lookup import FileClaims, Witnesses
 

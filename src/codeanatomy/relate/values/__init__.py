@@ -2,7 +2,7 @@
 
     analysis            solve a repository: the tables of rules, and the rounds that apply them
     arguments           match arguments of a call to parameters
-    dispatch            call objects and read their attributes, by the tables of rules
+    dispatch            call objects and read their attributes, by the tables of rules; special methods
     external_names      classify names outside of the repository by their spelling
     forwarding          look through wrappers: what a call runs that passes its arguments on
     function_copies     copy functions per call site (context sensitivity)
@@ -10,7 +10,6 @@
     models              models of builtin and standard library functions
     modules             module names from paths, and resolution of imports to modules
     name_resolution     resolve names by scope and import rules alone
-    pending_call        a call that waits for its callees
     records             constructors of dataclasses and the like, made of their fields
     results             read the solved values: objects of a node, callees of a site
     rules               rules of the operations: functions over the state

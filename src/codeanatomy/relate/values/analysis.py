@@ -13,26 +13,23 @@ a hint returns a hint and passes no arguments. All instances of a class are one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from codeanatomy.relate.program import OBJ_CLASS, Program
+from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.dispatch import load_attribute
 from codeanatomy.relate.values.forwarding import forwarding_calls
 from codeanatomy.relate.values.function_copies import apply_to_copy, copyable_functions
 from codeanatomy.relate.values.hierarchy import watch_bases
 from codeanatomy.relate.values.rules import (
-    attribute_stores,
     attributes,
     calls,
     classes,
     containers,
-    contexts,
-    exceptions,
-    hints,
     imports,
-    iteration,
     objects,
     operators,
-    special_methods,
+    protocols,
 )
 from codeanatomy.relate.values.rules.assumptions import (
     apply_unknown_decorators,
@@ -41,29 +38,69 @@ from codeanatomy.relate.values.rules.assumptions import (
 )
 from codeanatomy.relate.values.rules.fixtures import link_fixtures
 from codeanatomy.relate.values.solver import MAX_OBJECTS
-from codeanatomy.relate.values.state import Round, RuleTables, State
+from codeanatomy.relate.values.state import OperationRule, Round, RuleTables, SiteKey, State
+
+
+def node(state: State, file: int, operand: int) -> int:
+    """Read an operand that is a node."""
+    return state.node(file, operand)
+
+
+def site(_: State, file: int, operand: int) -> SiteKey:
+    """Read an operand that is a site."""
+    return file, operand
+
+
+def value(_state: State, _file: int, operand: Any) -> Any:
+    """Read an operand that is a plain value."""
+    return operand
+
+
+def on(rule: Callable[..., None], *operands: Callable[[State, int, Any], Any]) -> OperationRule:
+    """Return the rule that calls `rule` with each object of the first operand and with the other operands."""
+
+    def apply(state: State, file: int, op: ir.Op) -> None:
+        data = [read(state, file, operand) for read, operand in zip(operands, op[2:], strict=False)]
+        state.subscribe(state.node(file, op[1]), rule, *data)
+
+    return apply
+
 
 # Names, imports and attributes, before anything is called.
-NAMES: Round = {**objects.OPERATIONS, **imports.OPERATIONS, **attributes.OPERATIONS}
+NAMES: Round = {
+    ir.OP_COPY: objects.copy_node,
+    ir.OP_MAKE: objects.make,
+    ir.OP_UNBOUND_NAME: imports.bind_unbound_name,
+    ir.OP_IMPORT: imports.bind_import,
+    ir.OP_LOAD_ATTRIBUTE: on(load_attribute, value, node),
+}
 # Calls and everything that may call.
 CALLS: Round = {
-    **attribute_stores.OPERATIONS,
-    **calls.OPERATIONS,
-    **containers.OPERATIONS,
-    **iteration.OPERATIONS,
-    **contexts.OPERATIONS,
-    **special_methods.OPERATIONS,
-    **operators.OPERATIONS,
-    **exceptions.OPERATIONS,
-    **objects.LATE_OPERATIONS,
-    **classes.OPERATIONS,
+    ir.OP_STORE_ATTRIBUTE: on(attributes.store_attribute, value, node),
+    ir.OP_DELETE_ATTRIBUTE: on(attributes.delete_attribute, value),
+    ir.OP_CALL: calls.apply_call,
+    ir.OP_LOAD_ITEM: on(containers.load_item, value, node, site, node),
+    ir.OP_STORE_ITEM: on(containers.put_into, value, node, site),
+    ir.OP_STORE_KEY: on(containers.put_key, node),
+    ir.OP_UPDATE: on(containers.merge_into, node),
+    ir.OP_ITERATE: on(protocols.iterate, node, site),
+    ir.OP_UNPACK: on(protocols.unpack, value, node),
+    ir.OP_WITH: on(protocols.enter_context, node, site),
+    ir.OP_AWAIT: on(protocols.await_object, node, site),
+    ir.OP_YIELD_FROM: on(protocols.add_generator_result, node),
+    ir.OP_SPECIAL_METHOD: operators.apply_special_method,
+    ir.OP_BINARY: operators.apply_binary,
+    ir.OP_RAISE: on(objects.raise_object, site),
+    ir.OP_EXCEPT: objects.catch,
+    ir.OP_ISINSTANCE: objects.narrow,
+    ir.OP_CREATE_CLASS: classes.create_class,
 }
 # Annotations, and exceptions that are caught but not raised.
-HINTS: Round = {**hints.OPERATIONS, **exceptions.LATE_OPERATIONS}
+HINTS: Round = {ir.OP_ANNOTATE: objects.annotate, ir.OP_EXCEPT: objects.catch_unraised}
 RULES = RuleTables((NAMES, CALLS, HINTS), calls.CALL_RULES, attributes.ATTRIBUTE_RULES)
 
 
-def solve(programs: Sequence[Program], limit: int = MAX_OBJECTS, package: str = "") -> State:
+def solve(programs: Sequence[ir.Program], limit: int = MAX_OBJECTS, package: str = "") -> State:
     """Solve the values of a repository, with at most `limit` objects in a node."""
     state = State(programs, RULES, limit, package)
     for file, program in enumerate(state.programs):
@@ -75,7 +112,7 @@ def solve(programs: Sequence[Program], limit: int = MAX_OBJECTS, package: str = 
         for number, cls in enumerate(program.classes):
             methods = {program.definitions[at].index for at in cls.attrs.get("__call__", (0, ()))[1]}
             if any(call.is_attribute for each in methods for call in forwarding.get(each, ())):
-                state.classes.wrapping[state.object(OBJ_CLASS, file, number)] = 0
+                state.classes.wrapping[state.object(ir.OBJ_CLASS, file, number)] = 0
     for number, rules in enumerate(state.rules.rounds):
         state.round = number
         _apply_round(state, rules)
@@ -92,7 +129,7 @@ def solve(programs: Sequence[Program], limit: int = MAX_OBJECTS, package: str = 
 
 def _apply_round(state: State, rules: Round) -> None:
     """Apply the rules of a round to the operations of all function copies and files."""
-    for copy in range(len(state.copies.nodes)):
+    for copy in range(len(state.copies.made)):
         apply_to_copy(state, copy, (rules,))
     for file, program in enumerate(state.programs):
         for op in program.ops:

@@ -1,7 +1,8 @@
-"""Call objects and read their attributes, each kind of object by its own rule.
+"""Call objects and read their attributes, each kind of object by its own rule; call special methods.
 
     call_node(state, node, call)              # calls all objects of the node, those that come later as well
     attribute_node(state, obj, "name")        # the node of the attribute `name` of an object
+    call_special_method(state, obj, ("__lt__", "__gt__"), call)
 
 The rules by kind are tables that `analysis` gives to the state (`state.rules`): the rules of calls read
 attributes, and those of attributes call functions, and neither imports the other.
@@ -9,10 +10,12 @@ attributes, and those of attributes call functions, and neither imports the othe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.pending_call import Call
+from codeanatomy.relate.values.hierarchy import is_defined, watch_attribute, watch_metaclasses
 from codeanatomy.relate.values.solver import Object, as_hint, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State
 
 # Nested calls derived from one call in the source.
 MAX_DEPTH = 10
@@ -23,19 +26,17 @@ NAMED_KINDS = frozenset({ir.OBJ_CLASS, ir.OBJ_FUNCTION, ir.OBJ_BOUND_METHOD, ir.
 
 def call_node(state: State, node: int, call: Call, weak: bool = False) -> None:
     """Call all objects of a node, as hints if weak."""
-    state.subscribe(node, _invoke_as_hint if weak else invoke, call)
+    state.subscribe(node, _call_as_hint if weak else call_object, call)
 
 
-def _invoke_as_hint(state: State, obj: Object, call: Call) -> None:
-    invoke(state, as_hint(obj), call)
+def _call_as_hint(state: State, obj: Object, call: Call) -> None:
+    call_object(state, as_hint(obj), call)
 
 
-def invoke(state: State, obj: Object, call: Call) -> None:
+def call_object(state: State, obj: Object, call: Call) -> None:
     """Call an object."""
-    if call.depth > MAX_DEPTH:
-        return
     run = state.rules.calls.get(state.kind[obj])
-    if run is not None:
+    if run is not None and call.depth <= MAX_DEPTH:
         run(state, obj, call)
 
 
@@ -69,17 +70,37 @@ def attribute_node(state: State, obj: Object, name: str) -> int:
     node = named[obj] = state.new_node()
     if name in STRING_ATTRIBUTES and state.kind[obj] in NAMED_KINDS:
         state.add(node, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-    state.rules.attributes.get(state.kind[obj], _load_stored)(state, obj, name, node)
+    load = state.rules.attributes.get(state.kind[obj])
+    if load is None:
+        # Such an object has only the attributes stored on it.
+        state.flow(state.field(obj, name), node)
+    else:
+        load(state, obj, name, node)
     return node
 
 
 def load_attribute(state: State, obj: Object, name: str, dst: int) -> None:
     """Put an attribute of an object into a node."""
-    named = state.lookups.attributes.get(name, {})
-    node = named.get(strong(obj))
-    state.flow(attribute_node(state, obj, name) if node is None else node, dst, is_hint(obj))
+    state.flow(attribute_node(state, obj, name), dst, is_hint(obj))
 
 
-def _load_stored(state: State, obj: Object, name: str, node: int) -> None:
-    """Read an attribute of an object that has only those stored on it."""
-    state.flow(state.field(obj, name), node)
+def call_special_method(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
+    """Call the first of these special methods that the class of an instance has; of a class its metaclass."""
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_INSTANCE:
+        watch_attribute(state, first, names[0], _call_first_special, obj, names, call)
+    elif kind == ir.OBJ_CLASS:
+        watch_metaclasses(state, obj, _call_metaclass_special, tuple(names), call)
+
+
+def _call_metaclass_special(state: State, meta: Object, names: Sequence[str], call: Call) -> None:
+    call_special_method(state, state.object(ir.OBJ_INSTANCE, meta), names, call)
+
+
+def _call_first_special(
+    state: State, _: Object | None, obj: Object, names: Sequence[str], call: Call
+) -> None:
+    cls = state.objects[obj].first
+    defined = next((name for name in names if is_defined(state, cls, name)), None)
+    if defined is not None:
+        call_node(state, attribute_node(state, obj, defined), call, is_hint(obj))

@@ -21,10 +21,9 @@ from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import MAX_DEPTH
 from codeanatomy.relate.values.function_copies import copy_for_receiver, original
 from codeanatomy.relate.values.hierarchy import class_field, defining_class
-from codeanatomy.relate.values.pending_call import DIRECT_ROLES, SiteKey
 from codeanatomy.relate.values.rules.functions import match_arguments
 from codeanatomy.relate.values.solver import Object, is_hint, strong
-from codeanatomy.relate.values.state import ForwardingCall, State
+from codeanatomy.relate.values.state import DIRECT_ROLES, ForwardingCall, SiteKey, State
 
 UNPACKED = (ir.STAR, ir.STAR_STAR)
 CONSTRUCTORS = ("__new__", "__init__")

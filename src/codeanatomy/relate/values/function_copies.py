@@ -19,9 +19,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.solver import Object, strong
-from codeanatomy.relate.values.state import Round, State
+from codeanatomy.relate.values.state import Call, FunctionCopy, Round, State
 
 # Copies of one function.
 MAX_COPIES = 128
@@ -60,72 +59,54 @@ def copy_of(state: State, obj: Object, where: tuple[int, Any], limit: int = MAX_
     key = (strong(obj), where)
     if key not in state.copies.by_site:
         inner = state.copies.copyable.get((file, number), [number])
-        depth = 0 if outer is None else state.copies.depths[outer] + 1
+        depth = 0 if outer is None else state.copies.made[outer].depth + 1
         used = state.copies.counts.get((file, number), 0)
-        if depth >= MAX_COPY_DEPTH or used >= limit or _apply_count(state, file, inner) > MAX_COPIED_OPS:
+        functions = [state.programs[file].functions[each] for each in inner]
+        size = sum(each.body[1] - each.body[0] for each in functions)
+        if depth >= MAX_COPY_DEPTH or used >= limit or size > MAX_COPIED_OPS:
             return obj
         state.copies.counts[file, number] = used + 1
         state.copies.by_site[key] = _make_copy(state, obj, inner, depth)
     return state.copies.by_site[key]
 
 
-def _apply_count(state: State, file: int, inner: Sequence[int]) -> int:
-    functions = state.programs[file].functions
-    return sum(functions[each].body[1] - functions[each].body[0] for each in inner)
-
-
 def _make_copy(state: State, obj: Object, inner: Sequence[int], depth: int) -> Object:
     """Create fresh nodes for a function and those nested in it, and apply its operations to them."""
     _, file, number, outer = state.objects[obj]
-    program = state.programs[file]
-    functions = program.functions
-    header = functions[number].header
-    bodies = [functions[each].body for each in inner]
-    own = {
-        node
-        for first, last in ((header[2], header[3]), *((body[2], body[3]) for body in bodies))
-        for node in range(first, last)
-    }
-    own.difference_update(program.shared)
+    program, function = state.programs[file], state.programs[file].functions[number]
+    # First operation, end, first node, end.
+    ranges = [function.header, *(program.functions[each].body for each in inner)]
     cells = [cell for cell in program.cells if cell[0] in inner]
-    own.difference_update(cell[1] for cell in program.cells)
-    own.update(cell[1] for cell in cells)
-    copied = dict(state.copies.nodes[outer]) if outer is not None else {}
+    own = {node for _, _, first, end in ranges for node in range(first, end)}
+    own -= {*program.shared, *(node for _, node, _ in program.cells)}
+    own |= {node for _, node, _ in cells}
+    nodes = dict(state.copies.made[outer].nodes) if outer is not None else {}
     for node in sorted(own):
-        copied[node] = state.new_node()
-        state.copies.by_node.setdefault(state.offsets[file] + node, []).append(copied[node])
-    state.copies.nodes.append(copied)
-    state.copies.depths.append(depth)
-    copy = len(state.copies.nodes) - 1
+        nodes[node] = state.new_node()
+        state.copies.by_node.setdefault(state.offsets[file] + node, []).append(nodes[node])
+    ops = [op for first, end, _, _ in ranges for op in program.ops[first:end] if op[0] != ir.OP_CREATE_CLASS]
+    copy = len(state.copies.made)
+    state.copies.made.append(FunctionCopy(file, function, nodes, ops, depth))
     state.copies.by_file.setdefault(file, []).append(copy)
-    ranges = [(header[0], header[1]), *((body[0], body[1]) for body in bodies)]
-    state.copies.ops.append(
-        (
-            file,
-            [op for first, last in ranges for op in program.ops[first:last] if op[0] != ir.OP_CREATE_CLASS],
-        )
-    )
     apply_to_copy(state, copy, state.rules.rounds[: state.round + 1])
     for _, node, versions in cells:
         for version in versions:
             if version != ir.NOTHING:
-                state.flow(copied.get(version, state.offsets[file] + version), copied[node])
-    if number in inner and functions[number].hinted_result != ir.NOTHING:
-        state.copies.hinted.append((file, functions[number], copied))
+                state.flow(nodes.get(version, state.offsets[file] + version), nodes[node])
     return state.object(ir.OBJ_FUNCTION, file, number, copy)
 
 
 def apply_to_copy(state: State, copy: int, rounds: Sequence[Round]) -> None:
     """Apply the rules of some rounds to the operations of a copy."""
-    file, ops = state.copies.ops[copy]
+    made = state.copies.made[copy]
     before = state.active_copy, state.active_copy_number
-    state.active_copy, state.active_copy_number = state.copies.nodes[copy], copy
+    state.active_copy, state.active_copy_number = made.nodes, copy
     try:
         for rules in rounds:
-            for op in ops:
+            for op in made.ops:
                 rule = rules.get(op[0])
                 if rule is not None:
-                    rule(state, file, op)
+                    rule(state, made.file, op)
     finally:
         state.active_copy, state.active_copy_number = before
 

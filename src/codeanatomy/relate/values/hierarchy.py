@@ -155,6 +155,17 @@ def class_field(state: State, cls: Object, name: str) -> int:
     return node
 
 
+def is_defined(state: State, cls: Object, name: str) -> bool:
+    """Whether a class of the repository in the MRO is the first to define an attribute."""
+    return state.is_repository_class(defining_class(state, cls, name))
+
+
+def method_node(state: State, cls: Object, name: str, after: Object | None = None) -> int:
+    """Return the node of an attribute that a class of the repository defines; NOTHING if none does."""
+    holder = defining_class(state, cls, name, after)
+    return class_field(state, holder, name) if state.is_repository_class(holder) else ir.NOTHING
+
+
 def wrapping_class(state: State, cls: Object) -> Object | None:
     """Return the class whose `__call__` passes its arguments on to a stored function, if `cls` has it."""
     holder = defining_class(state, cls, "__call__") if state.classes.wrapping else None
@@ -181,6 +192,17 @@ def metaclass_nodes(state: State, cls: Object) -> list[int]:
             if keyword == "metaclass" and value >= 0:
                 nodes.append(state.node(file, value))
     return nodes
+
+
+def watch_metaclasses(state: State, cls: Object, rule: Callable[..., None], *data: Any) -> None:
+    """Call rule(state, metaclass, *data) for each metaclass of the repository that a class has."""
+    for node in metaclass_nodes(state, cls):
+        state.subscribe(node, _apply_to_class, rule, data)
+
+
+def _apply_to_class(state: State, obj: Object, rule: Callable[..., None], data: tuple[Any, ...]) -> None:
+    if state.kind[obj] == ir.OBJ_CLASS:
+        rule(state, strong(obj), *data)
 
 
 def _assigned_attributes(state: State) -> dict[Object, set[str]]:

@@ -17,7 +17,7 @@ from codeanatomy.file_ids import FileIds
 from codeanatomy.node_ids import binding_id, module_id, natural_id, scope_id
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.program import Place
-from codeanatomy.relate.values.rules.imports import exports, star_imports, submodule
+from codeanatomy.relate.values.rules.imports import star_source, submodule
 from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.values.state import State
 
@@ -204,24 +204,14 @@ class NameResolver:
             variables = values.programs[file].variables
             if name in variables:
                 return (), [("definition", file, number, name) for number in variables[name][2]]
-        star = self._star_source(values.files[paths[0]], name)
+        star = star_source(values, values.files[paths[0]], name)
         if star is not None:
             return (), [("name", star, name)]
         return ([self.module(inner)] if values.modules.has(inner) else []), ()
 
-    def _star_source(self, file: int, name: str) -> str | None:
-        """Return the last star-imported module that exports a name."""
-        values = self.values
-        for star in reversed(star_imports(values, file)):
-            if star in values.modules.paths:
-                other = values.files[values.modules.paths[star][0]]
-                if other != file and exports(values, other, name):
-                    return star
-        return None
-
     def targets_of_unbound(self, file: int, name: str) -> tuple[Target, ...]:
         """Return the targets of a name that its file does not bind; empty for builtins."""
-        star = self._star_source(file, name)
+        star = star_source(self.values, file, name)
         if star is not None:
             return self.search(("name", star, name))
         inner = submodule(self.values, file, name)

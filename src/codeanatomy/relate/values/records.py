@@ -20,12 +20,11 @@ from typing import NamedTuple
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.arguments import match_parameters
 from codeanatomy.relate.values.dispatch import attribute_node, call_node
-from codeanatomy.relate.values.hierarchy import bases, class_field, defining_class, mro
-from codeanatomy.relate.values.pending_call import Call, positional
+from codeanatomy.relate.values.hierarchy import bases, class_field, defining_class, is_defined, mro
 from codeanatomy.relate.values.rules.containers import instance_container, new_container, put
 from codeanatomy.relate.values.rules.functions import pass_argument
 from codeanatomy.relate.values.solver import Object
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State, positional
 
 # Role of the call of a field's default factory.
 DEFAULT_FACTORY = "default_factory"
@@ -179,10 +178,8 @@ def _field(form: str, owner: Object, declared: ir.Field, is_keyword_only: bool) 
 
 def fill_record(state: State, record: Record, instance: Object, call: Call) -> None:
     """Let arguments flow into the fields, run the factories of those that get none, call `__post_init__`."""
-    key = ("record", instance, call, len(record.fields))
-    if key in state.calls.entered:
+    if not state.is_first("fill", instance, call, len(record.fields)):
         return
-    state.calls.entered.add(key)
     state.calls.arguments.setdefault((call.where, state.objects[instance].first), (call.args, 0))
     nodes = _pass_arguments(state, record.fields, instance, call)
     if record.form == NAMED_TUPLE:
@@ -190,7 +187,7 @@ def fill_record(state: State, record: Record, instance: Object, call: Call) -> N
         for at, node in enumerate(nodes):
             put(state, elements, str(at), node)
     cls, name = state.objects[instance].first, POST_INIT.get(record.form)
-    if name is not None and state.is_repository_class(defining_class(state, cls, name)):
+    if name is not None and is_defined(state, cls, name):
         extra = [nodes[at] for at, each in enumerate(record.fields) if each.is_init_var]
         args = map(positional, [ir.NOTHING] if record.form == MODEL else extra)
         call_node(state, attribute_node(state, instance, name), call.with_args(list(args), -1))

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.pending_call import DIRECT_ROLES, EXTERNAL_MEMBER, SiteKey
 from codeanatomy.relate.values.solver import Object, is_hint, prefer_strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import DIRECT_ROLES, EXTERNAL_MEMBER, SiteKey, State
 
 DEFINITION_KINDS = (ir.OBJ_FUNCTION, ir.OBJ_CLASS)
 
@@ -55,7 +54,7 @@ def nodes_in_copies(state: State, file: int, *nodes: int) -> Iterator[tuple[int,
     offset = state.offsets[file]
     yield tuple(node if node < 0 else offset + node for node in nodes)
     for copy in state.copies.by_file.get(file, ()):
-        copied = state.copies.nodes[copy]
+        copied = state.copies.made[copy].nodes
         if any(node in copied for node in nodes):
             yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
 

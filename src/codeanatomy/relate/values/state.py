@@ -20,21 +20,67 @@ from msgspec import Struct
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.arguments import ArgumentMatch
 from codeanatomy.relate.values.modules import Modules, module_names_by_path
-from codeanatomy.relate.values.pending_call import Call, SiteKey
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, Solver, strong
 
+# File and index in its `sites`; negative for calls by attribute access, which are recorded elsewhere.
+SiteKey: TypeAlias = tuple[int, int]
+NOWHERE: SiteKey = (-1, -1)
+# Role of a callee that is a member of an external object.
+EXTERNAL_MEMBER = "member"
+# Roles of callees that the source calls itself, rather than an external function on its behalf.
+DIRECT_ROLES = frozenset({"call", "decorator"})
 # Operand of an OBJ_INSTANCE that has the attributes stored on those of all sites.
 ANY_SITE = "*"
 # A rule for an operation of a file, and the rules of a round by operation code.
 OperationRule: TypeAlias = "Callable[[State, int, ir.Op], None]"
 Round: TypeAlias = "Mapping[str, OperationRule]"
+# A rule that calls an object.
+CallRule: TypeAlias = "Callable[[State, Object, Call], None]"
+
+
+class Call(Struct, eq=False):
+    """A call that waits for the objects of its callee: call site, arguments, node of the result.
+
+    One call may lead to others: a partial calls its function, a class its constructors, `map` its argument.
+    These keep the site, so that callees are recorded at the call in the source.
+    """
+
+    where: SiteKey
+    # Nodes are the solver's, not local to the file.
+    args: Sequence[ir.Arg]
+    dst: int
+    role: str = ""
+    # Calls between the call in the source and this one (partial of a partial), to bound recursion.
+    depth: int = 0
+
+    @property
+    def is_decorator(self) -> bool:
+        """Whether the source applies a decorator; not the calls that this leads to."""
+        return self.role == "decorator" and not self.depth
+
+    def with_args(self, args: Sequence[ir.Arg], dst: int | None = None, role: str = "") -> Call:
+        """Derive the call of a partial's function, constructor or callback, at the same site."""
+        return Call(self.where, args, self.dst if dst is None else dst, role or self.role, self.depth + 1)
+
+    def argument(self, position: int, keyword: str | None = None) -> int:
+        """Return the node of an argument by keyword or position; NOTHING if it is not passed."""
+        for _, name, node in self.args if keyword is not None else ():
+            if name == keyword:
+                return node
+        given = [node for how, _, node in self.args if how == ir.POSITIONAL]
+        return given[position] if 0 <= position < len(given) else ir.NOTHING
+
+
+def positional(node: int) -> ir.Arg:
+    """Make a positional argument."""
+    return (ir.POSITIONAL, None, node)
 
 
 class RuleTables(NamedTuple):
     """Tables of rules: by operation, in rounds; and how objects of a kind are called and have attributes."""
 
     rounds: Sequence[Round] = ()
-    calls: Mapping[str, Callable[[State, Object, Call], None]] = {}
+    calls: Mapping[str, CallRule] = {}
     attributes: Mapping[str, Callable[[State, Object, str, int], None]] = {}
 
 
@@ -87,16 +133,26 @@ class NameTable(Struct, eq=False):
     star_names: dict[int, set[str]] | None = None
     # Nodes of attributes, by name and object.
     attributes: dict[str, dict[Object, int]] = {}
-    # Attributes already bound, so that a repeated lookup does not subscribe again.
-    bound: set[tuple[Any, ...]] = set()
 
 
-class ContainerTable(Struct, eq=False):
-    """Containers: list, dict...; qualified class if it is no builtin; number of elements if known."""
+class Container(NamedTuple):
+    """A container: list, dict...; its qualified class if it is no builtin; its size if known."""
 
-    kinds: dict[Object, str] = {}
-    types: dict[Object, str] = {}
-    sizes: dict[Object, int] = {}
+    kind: str
+    cls: str = ""
+    size: int = -1
+
+
+class FunctionCopy(NamedTuple):
+    """A copy of a function, with those nested in it (`function_copies`)."""
+
+    file: int
+    function: ir.Function
+    # The solver's nodes by the local nodes of the file.
+    nodes: Mapping[int, int]
+    ops: list[ir.Op]
+    # Number of copies around it.
+    depth: int
 
 
 class CopyTable(Struct, eq=False):
@@ -106,14 +162,10 @@ class CopyTable(Struct, eq=False):
     copyable: dict[tuple[int, int], list[int]] = {}
     by_site: dict[tuple[Object, tuple[int, Any]], Object] = {}
     counts: dict[tuple[int, int], int] = {}
-    # By copy: its nodes by the local nodes of the file, its depth, its file and operations.
-    nodes: list[Mapping[int, int]] = []
-    depths: list[int] = []
-    ops: list[tuple[int, list[ir.Op]]] = []
+    made: list[FunctionCopy] = []
     by_file: dict[int, list[int]] = {}
     # Copies of a node of the solver.
     by_node: dict[int, list[int]] = {}
-    hinted: list[tuple[int, ir.Function, Mapping[int, int]]] = []
     # By function (file, number), its calls that pass its variadic arguments on.
     forwarding: dict[tuple[int, int], list[ForwardingCall]] = {}
 
@@ -133,10 +185,6 @@ class CallTable(Struct, eq=False):
     invoked: set[Object] = set()
     # By file and place of a parameter, classes of objects that its annotation excludes.
     excluded: dict[int, dict[ir.Place, dict[Object, None]]] = {}
-    # What has been entered already.
-    entered: set[tuple[Any, ...]] = set()
-    entered_partials: set[tuple[Any, ...]] = set()
-    accessors_called: set[tuple[Any, ...]] = set()
     # Caches: arguments matched to parameters, and nodes of parameters.
     matches: dict[tuple[Any, ...], ArgumentMatch] = {}
     parameter_nodes: dict[Object, list[int]] = {}
@@ -182,8 +230,11 @@ class State:
         self.raised = self.new_node()
         self.raised_in = [self.new_node() for _ in self.programs]
 
-        self.classes, self.lookups, self.containers = ClassTable(), NameTable(), ContainerTable()
+        self.classes, self.lookups = ClassTable(), NameTable()
         self.copies, self.calls = CopyTable(), CallTable()
+        self.containers: dict[Object, Container] = {}
+        # What rules have done, so that they do it once.
+        self._done: set[tuple[Any, ...]] = set()
         # Marks of pytest by the function or class that they decorate: each a `ModelCall` (`models.testing`).
         self.marks: dict[Object, dict[Any, None]] = {}
 
@@ -203,6 +254,12 @@ class State:
         if node < 0:
             return node
         return self.active_copy[node] if node in self.active_copy else self.offsets[file] + node
+
+    def is_first(self, *work: Any) -> bool:
+        """Whether a rule does this work for the first time: its name, and the operands."""
+        before = len(self._done)
+        self._done.add(work)
+        return len(self._done) > before
 
     def field(self, obj: Object, name: str) -> int:
         """Return the node of an attribute or element of an object; create it on first use."""
@@ -226,7 +283,7 @@ class State:
             return node
         _, file, _, copy = self.objects[obj]
         shared = self.offsets[file] + node
-        return shared if copy is None else self.copies.nodes[copy].get(node, shared)
+        return shared if copy is None else self.copies.made[copy].nodes.get(node, shared)
 
     def cls(self, obj: Object) -> tuple[int, ir.Class]:
         """Return the file and the definition of an OBJ_CLASS."""

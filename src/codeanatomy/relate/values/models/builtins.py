@@ -16,14 +16,13 @@ from functools import partial
 from typing import TypeAlias
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.dispatch import load_attribute
+from codeanatomy.relate.values.dispatch import call_special_method, load_attribute
 from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.rules.attribute_stores import store_attribute
+from codeanatomy.relate.values.rules.attributes import store_attribute
 from codeanatomy.relate.values.rules.containers import KEYS, element_nodes, merge_from
-from codeanatomy.relate.values.rules.iteration import call_next, iterate_object
 from codeanatomy.relate.values.rules.objects import add_instance
-from codeanatomy.relate.values.rules.special_methods import call_special_method
+from codeanatomy.relate.values.rules.protocols import call_next, iterate
 from codeanatomy.relate.values.solver import Object, strong
 
 Model: TypeAlias = Callable[[ModelCall], None]
@@ -163,7 +162,7 @@ def _merge_entries(c: ModelCall, obj: Object, container: Object) -> None:
         merge_from(c.state, obj, container)
     else:
         pair = c.node()
-        iterate_object(c.state, obj, pair, c.pending.where)
+        iterate(c.state, obj, pair, c.pending.where)
         c.each(pair, _merge_pair, container)
 
 

@@ -14,10 +14,9 @@ from functools import partial
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.models.builtins import Model, compare, merge
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, element_nodes, forget_keys
 from codeanatomy.relate.values.solver import Object
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State
 
 
 def call_container_method(state: State, container: Object, name: str, call: Call) -> None:

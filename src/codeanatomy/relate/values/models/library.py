@@ -28,9 +28,9 @@ from codeanatomy.relate.values.models.builtins import (
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.records import RECORD_DECORATORS
 from codeanatomy.relate.values.rules.containers import FACTORY
-from codeanatomy.relate.values.rules.contexts import enter_context
 from codeanatomy.relate.values.rules.functions import remember_wrapped
 from codeanatomy.relate.values.rules.imports import module
+from codeanatomy.relate.values.rules.protocols import enter_context
 from codeanatomy.relate.values.solver import Object, strong
 
 # External name of a decorator that returns the function it decorates.

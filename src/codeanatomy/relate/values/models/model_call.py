@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.dispatch import call_node
-from codeanatomy.relate.values.pending_call import Call, positional
+from codeanatomy.relate.values.dispatch import call_node, call_special_method
 from codeanatomy.relate.values.rules.containers import container_kind, new_container, put
-from codeanatomy.relate.values.rules.iteration import iterate
-from codeanatomy.relate.values.rules.special_methods import call_special_method
+from codeanatomy.relate.values.rules.protocols import iterate
 from codeanatomy.relate.values.solver import Object, hint_like
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State, positional
 
 
 class ModelCall:
@@ -125,7 +123,7 @@ class ModelCall:
     def iterate(self, node: int, dst: int | None = None) -> int:
         """Return a node with what iteration over the objects of a node yields."""
         element = self.node() if dst is None else dst
-        iterate(self.state, node, element, self.pending.where)
+        self.state.subscribe(node, iterate, element, self.pending.where)
         return element
 
     def each(self, node: int, rule: Callable[..., None], *data: Any) -> None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.hierarchy import class_field, defining_class
-from codeanatomy.relate.values.pending_call import NOWHERE
+from codeanatomy.relate.values.hierarchy import defining_class, method_node
 from codeanatomy.relate.values.results import nodes_in_copies, program_objects
-from codeanatomy.relate.values.rules.iteration import iterate
+from codeanatomy.relate.values.rules.protocols import iterate
 from codeanatomy.relate.values.solver import Object, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import NOWHERE, State
 
 
 def enter_uncalled(state: State) -> None:
@@ -56,9 +55,7 @@ def _assume_receiver(state: State, cls: Object, binds: str, node: int) -> None:
         return
     instance = state.object(ir.OBJ_INSTANCE, cls)
     state.add(node, instance)
-    holder = defining_class(state, cls, "__init__")
-    if state.is_repository_class(holder):
-        state.subscribe(class_field(state, holder, "__init__"), _assume_constructed, instance)
+    state.subscribe(method_node(state, cls, "__init__"), _assume_constructed, instance)
 
 
 def _assume_constructed(state: State, obj: Object, instance: Object) -> None:
@@ -71,22 +68,21 @@ def _assume_constructed(state: State, obj: Object, instance: Object) -> None:
 
 def hint_results(state: State) -> None:
     """Use the annotated result of functions whose result has no objects."""
-    shared: Mapping[int, int] = {}
-    hinted = [
-        (file, function, shared)
-        for file, program in enumerate(state.programs)
-        for function in program.functions
-        if function.hinted_result != ir.NOTHING
+    no_copy: Mapping[int, int] = {}
+    originals = [
+        (file, each, no_copy) for file, program in enumerate(state.programs) for each in program.functions
     ]
-    for file, function, copied in [*hinted, *state.copies.hinted]:
-        offset = state.offsets[file]
+    copies = [(made.file, made.function, made.nodes) for made in state.copies.made]
+    for file, function, nodes in originals + copies:
+        if function.hinted_result == ir.NOTHING:
+            continue
         annotated, result, yields = (
-            copied.get(node, offset + node) if node >= 0 else node
+            nodes.get(node, state.offsets[file] + node) if node >= 0 else node
             for node in (function.hinted_result, function.result, function.yields)
         )
         if not state.points_to[result] and not function.returned:
             if function.is_generator:
-                iterate(state, annotated, yields, NOWHERE)
+                state.subscribe(annotated, iterate, yields, NOWHERE)
             else:
                 state.flow(annotated, result)
 

@@ -1,9 +1,11 @@
-"""Read attributes of objects, by the kind of the object.
+"""Read, store and delete attributes of objects, by the kind of the object.
 
     mod.name          final value of the module's variable, a submodule, or a name from its star imports
     instance.name     values stored on instances, and attributes of classes of the MRO, bound to the instance
     Class.name        the same without an instance; through `super()` from the part of the MRO after a class
     external.name     the longer external name
+    obj.x = value     a field of the object, and what a property or descriptor of the class does with it
+    del obj.x         the deleter of a property, `__delattr__`
 
 The class that defines an attribute is looked up in `hierarchy`.
 
@@ -13,26 +15,30 @@ Tests: `tests/unit/relate/test_attributes.py`.
 from __future__ import annotations
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.dispatch import attribute_node, load_attribute
+from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import is_class_like, may_have
 from codeanatomy.relate.values.hierarchy import (
     ENUMS,
+    add_class_field,
     class_field,
     defining_class,
     is_assigned,
+    is_defined,
     is_enum,
-    metaclass_nodes,
+    method_node,
     mro,
     watch_attribute,
+    watch_metaclasses,
     wrapping_class,
 )
-from codeanatomy.relate.values.pending_call import positional
 from codeanatomy.relate.values.rules.containers import container_has
-from codeanatomy.relate.values.rules.functions import call_accessor
+from codeanatomy.relate.values.rules.functions import Access, call_accessor
 from codeanatomy.relate.values.rules.imports import load_module_name, module
-from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
-from codeanatomy.relate.values.state import ANY_SITE, State
+from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
+from codeanatomy.relate.values.state import ANY_SITE, State, positional
 
+# Kind of access to an attribute by operation.
+ACCESS_BY_OP = {ir.OP_LOAD_ATTRIBUTE: "get", ir.OP_STORE_ATTRIBUTE: "set", ir.OP_DELETE_ATTRIBUTE: "del"}
 # Parts of an external name; longer chains of attributes are not followed.
 MAX_NAME_PARTS = 12
 PLAIN_OR_CONTEXT_FUNCTION = (ir.OBJ_FUNCTION, ir.OBJ_CONTEXT_FUNCTION)
@@ -40,8 +46,7 @@ PLAIN_OR_CONTEXT_FUNCTION = (ir.OBJ_FUNCTION, ir.OBJ_CONTEXT_FUNCTION)
 ENUM_NON_MEMBERS = (ir.OBJ_FUNCTION, ir.OBJ_CLASS, ir.OBJ_PROPERTY)
 
 
-def _apply_load_attribute(state: State, file: int, op: ir.Op) -> None:
-    state.subscribe(state.node(file, op[1]), load_attribute, op[2], state.node(file, op[3]))
+# -- read, by the kind of the object
 
 
 def _load_from_module(state: State, obj: Object, name: str, node: int) -> None:
@@ -55,16 +60,24 @@ def _load_from_namespace(state: State, obj: Object, name: str, node: int) -> Non
 
 
 def _load_from_external(state: State, obj: Object, name: str, node: int) -> None:
-    kind, first, place, _ = state.objects[obj]
-    # An object of a place, such as `pytest.raises(E)`, has attributes whose values are known.
-    is_known = place is not None and name in state.fields.get(obj, ())
-    state.flow(state.field(obj, name), node)
-    if not is_known:
-        _load_external(state, kind, first, name, node)
-
-
-def _load_from_string(state: State, obj: Object, name: str, node: int) -> None:
-    _load_external(state, ir.OBJ_EXTERNAL_INSTANCE, "builtins.str", name, node)
+    kind, owner, place, _ = state.objects[obj]
+    if kind == ir.OBJ_STRING:
+        kind, owner = ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"
+    else:
+        # An object of a place, such as `pytest.raises(E)`, has attributes whose values are known.
+        is_known = place is not None and name in state.fields.get(obj, ())
+        state.flow(state.field(obj, name), node)
+        if is_known:
+            return
+    if kind == ir.OBJ_EXTERNAL_INSTANCE and name == "__class__":
+        state.add(node, state.object(ir.OBJ_EXTERNAL, owner))
+    elif state.modules.has(f"{owner}.{name}"):
+        state.add(node, module(state, f"{owner}.{name}"))
+    elif owner.count(".") < MAX_NAME_PARTS and may_have(owner, name):
+        # The type of a member is unknown, so it has no further attributes.
+        is_member = kind == ir.OBJ_EXTERNAL_INSTANCE or (is_class_like(owner) and not is_class_like(name))
+        name_kind = ir.OBJ_EXTERNAL_MEMBER if is_member else ir.OBJ_EXTERNAL
+        state.add(node, state.object(name_kind, f"{owner}.{name}"))
 
 
 def _load_from_instance(state: State, obj: Object, name: str, node: int) -> None:
@@ -76,19 +89,19 @@ def _load_from_instance(state: State, obj: Object, name: str, node: int) -> None
     if name == "__class__":
         state.add(node, cls)
     else:
-        watch_attribute(state, cls, name, _resolve_on_instance, obj, obj, name, node)
+        watch_attribute(state, cls, name, _resolve_on_instance, obj, Access("get", obj, name, node))
 
 
 def _load_from_class(state: State, obj: Object, name: str, node: int) -> None:
-    watch_attribute(state, obj, name, _resolve_on_class, obj, obj, name, node)
+    watch_attribute(state, obj, name, _resolve_on_class, obj, Access("get", obj, name, node))
 
 
 def _load_from_super(state: State, obj: Object, name: str, node: int) -> None:
-    _, cls, receiver, _ = state.objects[obj]
+    receiver = state.objects[obj].second
     kind, first, _, _ = state.objects[receiver]
     actual = first if kind == ir.OBJ_INSTANCE else receiver
     if state.kind[actual] == ir.OBJ_CLASS:
-        watch_attribute(state, actual, name, _resolve_super, actual, cls, obj, receiver, name, node)
+        watch_attribute(state, actual, name, _resolve_super, actual, Access("get", obj, name, node))
 
 
 def _load_from_container(state: State, obj: Object, name: str, node: int) -> None:
@@ -115,57 +128,52 @@ def _load_from_singledispatch(state: State, obj: Object, name: str, node: int) -
         state.add(node, state.object(ir.OBJ_SINGLEDISPATCH_REGISTER, obj))
 
 
-def _load_external(state: State, kind: str, owner: str, name: str, node: int) -> None:
-    if kind == ir.OBJ_EXTERNAL_INSTANCE and name == "__class__":
-        state.add(node, state.object(ir.OBJ_EXTERNAL, owner))
-    elif state.modules.has(f"{owner}.{name}"):
-        state.add(node, module(state, f"{owner}.{name}"))
-    elif owner.count(".") < MAX_NAME_PARTS and may_have(owner, name):
-        # The type of a member is unknown, so it has no further attributes.
-        is_member = kind == ir.OBJ_EXTERNAL_INSTANCE or (is_class_like(owner) and not is_class_like(name))
-        state.add(
-            node, state.object(ir.OBJ_EXTERNAL_MEMBER if is_member else ir.OBJ_EXTERNAL, f"{owner}.{name}")
-        )
+# How attributes are read, by the kind of the object; the others have the attributes stored on them.
+ATTRIBUTE_RULES = {
+    ir.OBJ_MODULE: _load_from_module,
+    ir.OBJ_NAMESPACE: _load_from_namespace,
+    ir.OBJ_EXTERNAL: _load_from_external,
+    ir.OBJ_EXTERNAL_INSTANCE: _load_from_external,
+    ir.OBJ_STRING: _load_from_external,
+    ir.OBJ_INSTANCE: _load_from_instance,
+    ir.OBJ_CLASS: _load_from_class,
+    ir.OBJ_SUPER: _load_from_super,
+    ir.OBJ_CONTAINER: _load_from_container,
+    ir.OBJ_BOUND_METHOD: _load_from_bound_method,
+    ir.OBJ_PROPERTY: _load_from_property,
+    ir.OBJ_SINGLEDISPATCH: _load_from_singledispatch,
+}
 
 
-def _resolve_super(
-    state: State,
-    _: Object | None,
-    actual: Object,
-    cls: Object,
-    proxy: Object,
-    receiver: Object,
-    name: str,
-    node: int,
-) -> None:
+# -- read from classes
+
+
+def _resolve_super(state: State, _: Object | None, actual: Object, access: Access) -> None:
     """Resolve an attribute of `super()`: in the receiver's MRO after this class."""
+    name = access.name
+    cls, receiver = state.objects[access.owner][1:3]
+    holder = defining_class(state, actual, name, after=cls)
     if state.kind[receiver] == ir.OBJ_INSTANCE:
-        _resolve_on_instance(
-            state, defining_class(state, actual, name, after=cls), receiver, proxy, name, node
-        )
+        _resolve_on_instance(state, holder, receiver, access)
     elif cls in mro(state, actual):
-        _resolve_on_class(state, defining_class(state, actual, name, after=cls), receiver, proxy, name, node)
+        _resolve_on_class(state, holder, receiver, access)
     else:
         # In a method of the metaclass: the receiver, a class, is its instance.
         holder = defining_class(state, cls, name, after=cls)
-        if name == "__call__" and (holder is None or state.kind[holder] == ir.OBJ_EXTERNAL):
-            state.add(node, state.object(ir.OBJ_TYPE_CALL, receiver))
-            state.add(node, state.object(ir.OBJ_EXTERNAL, "builtins.type.__call__"))
+        if name == "__call__" and not state.is_repository_class(holder):
+            state.add(access.node, state.object(ir.OBJ_TYPE_CALL, receiver))
+            state.add(access.node, state.object(ir.OBJ_EXTERNAL, "builtins.type.__call__"))
         else:
-            _resolve_on_instance(state, holder, receiver, proxy, name, node)
+            _resolve_on_instance(state, holder, receiver, access)
 
 
-def _resolve_on_instance(
-    state: State, holder: Object | None, receiver: Object, access: Object, name: str, node: int
-) -> None:
-    """Put the attribute that class `holder` defines, bound to the receiver, into a node.
-
-    `access` is the object whose attribute the source reads: the receiver, or a `super()` of it.
-    """
+def _resolve_on_instance(state: State, holder: Object | None, receiver: Object, access: Access) -> None:
+    """Put the attribute that class `holder` defines, bound to the receiver, into a node."""
+    _, owner, name, node = access
     if holder is None:
-        if access == receiver and state.kind[receiver] == ir.OBJ_INSTANCE:
-            _resolve_by_getattr(state, receiver, name, node)
-        elif access != receiver and hasattr(object, name):
+        if owner == receiver and state.kind[receiver] == ir.OBJ_INSTANCE:
+            _resolve_by_getattr(state, receiver, access)
+        elif owner != receiver and hasattr(object, name):
             state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
         return
     kind, first, _, _ = state.objects[holder]
@@ -174,46 +182,41 @@ def _resolve_on_instance(
             state.add(node, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
         elif not is_assigned(state, state.objects[receiver].first, name):
             state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"{first}.{name}", receiver))
-    elif (holder, receiver, name, node) not in state.lookups.bound:
-        state.lookups.bound.add((holder, receiver, name, node))
-        state.subscribe(class_field(state, holder, name), _bind_to_instance, receiver, access, name, node)
+    elif state.is_first("bind", holder, receiver, name, node):
+        state.subscribe(class_field(state, holder, name), _bind_to_instance, receiver, access)
 
 
-def _resolve_by_getattr(state: State, receiver: Object, name: str, node: int) -> None:
+def _resolve_by_getattr(state: State, receiver: Object, access: Access) -> None:
     """Resolve an attribute by `__getattr__` or `__getattribute__` of the class."""
     cls = state.objects[receiver].first
-    if is_assigned(state, cls, name):
+    if is_assigned(state, cls, access.name) or access.name.startswith("__"):
         return
     for hook in ("__getattr__", "__getattribute__"):
-        if not name.startswith("__") and state.is_repository_class(defining_class(state, cls, hook)):
-            call_accessor(
-                state,
-                attribute_node(state, receiver, hook),
-                [state.object(ir.OBJ_STRING, name)],
-                node,
-                receiver,
-                name,
-            )
+        if is_defined(state, cls, hook):
+            name = state.object(ir.OBJ_STRING, access.name)
+            call_accessor(state, attribute_node(state, receiver, hook), access, name)
 
 
-def _resolve_on_class(
-    state: State, holder: Object | None, receiver: Object, access: Object, name: str, node: int
-) -> None:
+def _resolve_on_class(state: State, holder: Object | None, receiver: Object, access: Access) -> None:
     """Do the same where the receiver is a class."""
+    _, owner, name, node = access
     if holder is None:
-        if access == receiver:
-            _resolve_on_metaclass(state, receiver, name, node)
+        if owner == receiver:
+            watch_metaclasses(state, receiver, _resolve_in_metaclass, receiver, access)
         elif hasattr(object, name):
             state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
         return
     kind, first, _, _ = state.objects[holder]
     if kind == ir.OBJ_EXTERNAL:
         state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"{first}.{name}"))
-    elif (holder, receiver, name, node) not in state.lookups.bound:
-        state.lookups.bound.add((holder, receiver, name, node))
-        state.subscribe(class_field(state, holder, name), _bind_to_class, receiver, access, name, node)
+    elif state.is_first("bind", holder, receiver, name, node):
+        state.subscribe(class_field(state, holder, name), _bind_to_class, receiver, access)
         if is_enum(state, receiver) and is_enum_member(state, holder, name):
             state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
+
+
+def _resolve_in_metaclass(state: State, meta: Object, cls: Object, access: Access) -> None:
+    state.subscribe(method_node(state, meta, access.name), _bind_to_instance, cls, access)
 
 
 def is_enum_member(state: State, cls: Object, name: str) -> bool:
@@ -224,91 +227,112 @@ def is_enum_member(state: State, cls: Object, name: str) -> bool:
     return not name.startswith("_") and kinds == {ir.VARIABLE}
 
 
-def _resolve_on_metaclass(state: State, cls: Object, name: str, node: int) -> None:
-    for value in metaclass_nodes(state, cls):
-        state.subscribe(value, _resolve_in_metaclass, cls, name, node)
-
-
-def _resolve_in_metaclass(state: State, obj: Object, cls: Object, name: str, node: int) -> None:
-    if state.kind[obj] == ir.OBJ_CLASS:
-        holder = defining_class(state, strong(obj), name)
-        if state.is_repository_class(holder):
-            state.subscribe(class_field(state, holder, name), _bind_to_instance, cls, cls, name, node)
-
-
-def _bind_to_instance(
-    state: State, obj: Object, receiver: Object, access: Object, name: str, node: int
-) -> None:
-    """Bind attributes of a class to an instance, by the descriptor protocol."""
-    kind, first, second, _ = state.objects[obj]
-    weak = is_hint(obj)
+def _bind_to_instance(state: State, obj: Object, receiver: Object, access: Access) -> None:
+    """Bind an attribute of a class to an instance, by the descriptor protocol."""
+    kind, first, how, _ = state.objects[obj]
+    node = access.node
     if kind in PLAIN_OR_CONTEXT_FUNCTION:
-        state.add(node, as_hint(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), weak))
-    elif kind == ir.OBJ_SINGLEDISPATCH:
-        state.subscribe(state.field(obj, "any"), _bind_to_instance, receiver, access, name, node)
-    elif kind == ir.OBJ_PARTIAL_METHOD:
-        bind_partial(state, obj, receiver, node)
-    elif kind == ir.OBJ_PROPERTY:
-        call_accessor(state, state.field(obj, "fget"), [], node, access, name, bound=receiver)
-    elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
-        owner = receiver
-        if state.kind[receiver] == ir.OBJ_INSTANCE:
-            owner = state.objects[receiver].first
-        state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, owner, node)
-    elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
-        call_accessor(state, attribute_node(state, obj, "__get__"), [receiver], node, access, name)
-    else:
-        state.add(node, obj)
-
-
-def _bind_to_class(state: State, obj: Object, receiver: Object, access: Object, name: str, node: int) -> None:
-    """Bind attributes of a class read on the class itself, by the descriptor protocol."""
-    kind, first, second, _ = state.objects[obj]
-    if kind == ir.OBJ_FUNCTION and state.function(obj)[1].binds == "class":
         state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), obj))
+    elif kind == ir.OBJ_SINGLEDISPATCH:
+        state.subscribe(state.field(obj, "any"), _bind_to_instance, receiver, access)
+    elif kind == ir.OBJ_PARTIAL_METHOD:
+        _bind_partial(state, obj, receiver, node)
+    elif kind == ir.OBJ_PROPERTY:
+        call_accessor(state, state.field(obj, "fget"), access, bound=receiver)
     elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
-        state.subscribe(state.field(obj, "inner"), _bind_wrapped, second, receiver, node)
-    elif kind == ir.OBJ_INSTANCE and state.is_repository_class(defining_class(state, first, "__get__")):
-        call_accessor(state, attribute_node(state, obj, "__get__"), [], node, access, name)
-    elif kind not in ENUM_NON_MEMBERS and is_enum(state, receiver):
-        state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
+        is_instance = state.kind[receiver] == ir.OBJ_INSTANCE
+        owner = state.objects[receiver].first if is_instance else receiver
+        state.subscribe(state.field(obj, "inner"), _bind_wrapped, how, owner, node)
+    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__get__"):
+        call_accessor(state, attribute_node(state, obj, "__get__"), access, receiver)
     else:
         state.add(node, obj)
+
+
+def _bind_to_class(state: State, obj: Object, receiver: Object, access: Access) -> None:
+    """Bind an attribute of a class read on the class itself, by the descriptor protocol."""
+    kind, first, how, _ = state.objects[obj]
+    if kind == ir.OBJ_FUNCTION and state.function(obj)[1].binds == "class":
+        state.add(access.node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), obj))
+    elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
+        state.subscribe(state.field(obj, "inner"), _bind_wrapped, how, receiver, access.node)
+    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__get__"):
+        call_accessor(state, attribute_node(state, obj, "__get__"), access)
+    elif kind not in ENUM_NON_MEMBERS and is_enum(state, receiver):
+        state.add(access.node, state.object(ir.OBJ_INSTANCE, receiver))
+    else:
+        state.add(access.node, obj)
 
 
 def _bind_wrapped(state: State, obj: Object, how: str, owner: Object, node: int) -> None:
-    """Bind the functions in a classmethod to the class; those in a staticmethod stay as they are."""
+    """Bind a function in a classmethod to the class; in a staticmethod it stays as it is."""
     if how == "classmethod" and state.kind[obj] == ir.OBJ_FUNCTION:
-        state.add(node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), owner), obj))
-    else:
-        state.add(node, obj)
+        obj = hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), owner), obj)
+    state.add(node, obj)
 
 
-def bind_partial(state: State, obj: Object, receiver: Object, node: int) -> None:
+def _bind_partial(state: State, obj: Object, receiver: Object, node: int) -> None:
     """Bind a `partialmethod` to an instance: a partial with the instance as first argument."""
     _, where, bound, _ = state.objects[obj]
     first = state.new_node()
     state.add(first, receiver)
-    partial = state.object(
-        ir.OBJ_PARTIAL, (where, receiver), bound.with_args([positional(first), *bound.args])
-    )
+    call = bound.with_args([positional(first), *bound.args])
+    partial = state.object(ir.OBJ_PARTIAL, (where, receiver), call)
     state.flow(state.field(obj, "callee"), state.field(partial, "callee"))
     state.add(node, partial)
 
 
-OPERATIONS = {ir.OP_LOAD_ATTRIBUTE: _apply_load_attribute}
-# How attributes are read, by the kind of the object; the others have the attributes stored on them.
-ATTRIBUTE_RULES = {
-    ir.OBJ_MODULE: _load_from_module,
-    ir.OBJ_NAMESPACE: _load_from_namespace,
-    ir.OBJ_EXTERNAL: _load_from_external,
-    ir.OBJ_EXTERNAL_INSTANCE: _load_from_external,
-    ir.OBJ_STRING: _load_from_string,
-    ir.OBJ_INSTANCE: _load_from_instance,
-    ir.OBJ_CLASS: _load_from_class,
-    ir.OBJ_SUPER: _load_from_super,
-    ir.OBJ_CONTAINER: _load_from_container,
-    ir.OBJ_BOUND_METHOD: _load_from_bound_method,
-    ir.OBJ_PROPERTY: _load_from_property,
-    ir.OBJ_SINGLEDISPATCH: _load_from_singledispatch,
-}
+# -- store and delete
+
+
+def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
+    """Store the objects of a node in an attribute of an object."""
+    if is_hint(obj):
+        return
+    kind, first, site, _ = state.objects[obj]
+    if kind == ir.OBJ_CLASS:
+        add_class_field(state, obj, name)
+        state.flow(src, class_field(state, obj, name))
+        return
+    if kind == ir.OBJ_INSTANCE:
+        if site is not None:
+            state.flow(src, state.field(state.object(ir.OBJ_INSTANCE, first, ANY_SITE), name))
+        access = Access("set", obj, name, src)
+        watch_attribute(state, first, name, _watch_setter, access)
+        if is_defined(state, first, "__setattr__"):
+            hook = attribute_node(state, obj, "__setattr__")
+            call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
+    elif kind == ir.OBJ_MODULE and name in state.programs[first].variables:
+        state.flow(src, state.node(first, state.programs[first].variables[name][0]))
+    state.flow(src, state.field(obj, name))
+
+
+def _watch_setter(state: State, holder: Object | None, access: Access) -> None:
+    """Call the setter of a property or `__set__` of a descriptor that the class has for the attribute."""
+    if state.is_repository_class(holder) and state.is_first("watch setter", holder, access):
+        state.subscribe(class_field(state, holder, access.name), _call_setter, access)
+
+
+def _call_setter(state: State, obj: Object, access: Access) -> None:
+    kind, first, _, _ = state.objects[obj]
+    if kind == ir.OBJ_PROPERTY:
+        call_accessor(state, state.field(obj, "fset"), access, bound=access.owner)
+    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__set__"):
+        call_accessor(state, attribute_node(state, obj, "__set__"), access, access.owner)
+
+
+def delete_attribute(state: State, obj: Object, name: str) -> None:
+    """Delete an attribute of an object: call the deleter of a property, and `__delattr__`."""
+    kind, cls, _, _ = state.objects[obj]
+    if kind != ir.OBJ_INSTANCE:
+        return
+    access = Access("del", obj, name)
+    if is_defined(state, cls, "__delattr__"):
+        hook = attribute_node(state, obj, "__delattr__")
+        call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
+    state.subscribe(method_node(state, cls, name), _call_deleter, access)
+
+
+def _call_deleter(state: State, obj: Object, access: Access) -> None:
+    if state.kind[obj] == ir.OBJ_PROPERTY:
+        call_accessor(state, state.field(obj, "fdel"), access, bound=access.owner)

@@ -9,42 +9,43 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.dispatch import attribute_node, call_node, record
+from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method, record
 from codeanatomy.relate.values.external_names import is_class_like, makes_instance
 from codeanatomy.relate.values.models.builtins import BUILTIN_MODELS
 from codeanatomy.relate.values.models.container_methods import call_container_method
 from codeanatomy.relate.values.models.library import LIBRARY_MODELS
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.models.testing import TESTING_MODELS
-from codeanatomy.relate.values.pending_call import EXTERNAL_MEMBER, Call
 from codeanatomy.relate.values.records import make_named_tuple
 from codeanatomy.relate.values.rules.classes import construct, instantiate
 from codeanatomy.relate.values.rules.containers import CONTAINERS, container_class, instance_container
 from codeanatomy.relate.values.rules.functions import enter_function, remember_wrapped
 from codeanatomy.relate.values.rules.objects import add_instance
-from codeanatomy.relate.values.rules.special_methods import call_special_method
-from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
+from codeanatomy.relate.values.state import EXTERNAL_MEMBER, Call, CallRule, State
 
 MODELS = {**BUILTIN_MODELS, **LIBRARY_MODELS, **TESTING_MODELS}
 
 
-def _apply_call(state: State, file: int, op: ir.Op) -> None:
+def apply_call(state: State, file: int, op: ir.Op) -> None:
+    """Call the objects of a node."""
     _, callee, dst, site, args = op
     arguments = [(how, keyword, state.node(file, node)) for how, keyword, node in args]
     role = state.programs[file].sites[site].role
     result = state.node(file, dst)
     if role == "decorator":
-        result = state.new_node()
-        state.subscribe(result, _bind_decorated, arguments[0][2], state.node(file, dst))
-    call = Call((file, site), arguments, result, is_decorator=role == "decorator", role=role)
-    call_node(state, state.node(file, callee), call)
+        bound, result = result, state.new_node()
+        state.subscribe(result, _bind_decorated, arguments[0][2], bound)
+    call_node(state, state.node(file, callee), Call((file, site), arguments, result, role))
 
 
 def _bind_decorated(state: State, obj: Object, definition: int, dst: int) -> None:
     """Bind the result of a decorator; of a decorated class, drop unrelated top-level classes."""
-    classes = [strong(obj) for obj in state.points_to[definition] or () if state.kind[obj] == ir.OBJ_CLASS]
+    classes = [strong(each) for each in state.points_to[definition] or () if state.kind[each] == ir.OBJ_CLASS]
     kind, first, _, _ = state.objects[obj]
     cls = {ir.OBJ_CLASS: strong(obj), ir.OBJ_INSTANCE: first}.get(kind)
     is_other = cls is not None and cls not in classes and state.cls(cls)[1].outer < 0
@@ -52,34 +53,18 @@ def _bind_decorated(state: State, obj: Object, definition: int, dst: int) -> Non
         state.add(dst, obj)
 
 
-def _call_function(state: State, obj: Object, call: Call) -> None:
-    enter_function(state, obj, None, call)
+def _call_function(state: State, obj: Object, call: Call, receiver: Object | None = None) -> None:
+    """Call a function, plain or decorated with `contextmanager`."""
+    kind, inner, _, _ = state.objects[obj]
+    if kind == ir.OBJ_CONTEXT_FUNCTION:
+        state.add(call.dst, hint_like(state.object(ir.OBJ_CONTEXT_MANAGER, inner), obj))
+        obj, call = hint_like(inner, obj), call.with_args(call.args, -1)
+    enter_function(state, obj, receiver, call)
 
 
 def _call_bound(state: State, obj: Object, call: Call) -> None:
     _, function, receiver, _ = state.objects[obj]
-    _call_with_receiver(state, hint_like(function, obj), receiver, call)
-
-
-def _call_context_function(state: State, obj: Object, call: Call) -> None:
-    _call_with_receiver(state, obj, None, call)
-
-
-def _call_context_manager(state: State, _: Object, call: Call) -> None:
-    """Decorate with a context manager: the function runs inside of it."""
-    if call.is_decorator:
-        state.flow(call.argument(0), call.dst)
-
-
-def _call_with_receiver(state: State, function: Object, receiver: Object | None, call: Call) -> None:
-    """Call a function, plain or decorated with `contextmanager`."""
-    kind, inner, _, _ = state.objects[function]
-    weak = is_hint(function)
-    if kind == ir.OBJ_CONTEXT_FUNCTION:
-        enter_function(state, as_hint(inner, weak), receiver, call.with_args(call.args, -1))
-        state.add(call.dst, as_hint(state.object(ir.OBJ_CONTEXT_MANAGER, inner), weak))
-    else:
-        enter_function(state, function, receiver, call)
+    _call_function(state, hint_like(function, obj), call, receiver)
 
 
 def _call_type_call(state: State, obj: Object, call: Call) -> None:
@@ -87,33 +72,24 @@ def _call_type_call(state: State, obj: Object, call: Call) -> None:
 
 
 def _call_instance(state: State, obj: Object, call: Call) -> None:
-    call_special_method(state, obj, ["__call__"], call)
-
-
-def _call_external(state: State, obj: Object, call: Call) -> None:
-    _call_external_name(state, obj, state.objects[obj].first, call)
+    call_special_method(state, obj, ("__call__",), call)
 
 
 def _call_external_member(state: State, obj: Object, call: Call) -> None:
+    """Call a member of an external object, maybe one that an instance of the repository inherits."""
     _, name, receiver, _ = state.objects[obj]
-    _call_external_name(
-        state, hint_like(state.object(ir.OBJ_EXTERNAL, name), obj), name, call, is_member=True
-    )
-    if receiver is not None:
-        _call_inherited(state, name, receiver, call)
-
-
-def _call_inherited(state: State, name: str, receiver: Object, call: Call) -> None:
-    """Call a method that an instance of the repository inherits from an external class."""
+    _call_external(state, hint_like(state.object(ir.OBJ_EXTERNAL, name), obj), call, EXTERNAL_MEMBER)
     owner, _, method = name.rpartition(".")
+    if receiver is None:
+        return
     if name == "threading.Thread.start":
         call_node(state, attribute_node(state, receiver, "run"), call.with_args([], -1, "callback"))
     elif owner in CONTAINERS and state.kind[receiver] == ir.OBJ_INSTANCE:
         call_container_method(state, instance_container(state, receiver, CONTAINERS[owner]), method, call)
 
 
-def _call_external_instance(state: State, obj: Object, call: Call) -> None:
-    """Call an instance of an external class: a decorator is assumed to return the definition."""
+def _decorate(state: State, _: Object, call: Call) -> None:
+    """Call an object that returns the definition that it decorates: a context manager, an external object."""
     if call.is_decorator:
         state.flow(call.argument(0), call.dst)
 
@@ -121,20 +97,14 @@ def _call_external_instance(state: State, obj: Object, call: Call) -> None:
 def _call_container_method(state: State, obj: Object, call: Call) -> None:
     """Call a method of a builtin container."""
     _, container, name, _ = state.objects[obj]
-    record(
-        state,
-        call,
-        hint_like(state.object(ir.OBJ_EXTERNAL, f"{container_class(state, container)}.{name}"), obj),
-    )
+    method = state.object(ir.OBJ_EXTERNAL, f"{container_class(state, container)}.{name}")
+    record(state, call, hint_like(method, obj))
     call_container_method(state, container, name, call)
 
 
-def _call_static_or_class_method(state: State, obj: Object, call: Call) -> None:
-    call_node(state, state.field(obj, "inner"), call, is_hint(obj))
-
-
-def _call_singledispatch(state: State, obj: Object, call: Call) -> None:
-    call_node(state, state.field(obj, "any"), call, is_hint(obj))
+def _call_field(state: State, obj: Object, call: Call, field: str) -> None:
+    """Call what an object wraps: the function of a static method, the overloads of a singledispatch."""
+    call_node(state, state.field(obj, field), call, is_hint(obj))
 
 
 def _call_register(state: State, obj: Object, call: Call) -> None:
@@ -176,17 +146,16 @@ def _call_property_decorator(state: State, obj: Object, call: Call) -> None:
 
 def _call_partial(state: State, obj: Object, call: Call) -> None:
     # Once per site: partials that refer to each other would be followed along every path.
-    key = (obj, call.where, call.role, call.dst)
-    if key not in state.calls.entered_partials:
-        state.calls.entered_partials.add(key)
+    if state.is_first("partial", obj, call.where, call.role, call.dst):
         bound: Call = state.objects[obj].second
         inner = call.with_args([*bound.args, *call.args])
         call_node(state, state.field(obj, "callee"), inner, is_hint(obj))
 
 
-def _call_external_name(state: State, obj: Object, name: str, call: Call, *, is_member: bool = False) -> None:
+def _call_external(state: State, obj: Object, call: Call, role: str = "") -> None:
     """Call an external function or class, by its model or by what its name suggests."""
-    record(state, call, obj, EXTERNAL_MEMBER if is_member else "")
+    name = state.objects[obj].first
+    record(state, call, obj, role)
     model = MODELS.get(name)
     if model is not None:
         model(ModelCall(state, call, obj, name))
@@ -195,29 +164,27 @@ def _call_external_name(state: State, obj: Object, name: str, call: Call, *, is_
         state.flow(call.argument(0), call.dst)
     elif name.endswith(".__new__"):
         state.subscribe(call.argument(0), add_instance, call.dst, False)
-    elif call.dst >= 0 and is_class_like(name):
-        state.add(call.dst, hint_like(state.object(ir.OBJ_EXTERNAL_INSTANCE, name), obj))
-    elif call.dst >= 0 and makes_instance(name):
-        state.add(call.dst, hint_like(state.object(ir.OBJ_EXTERNAL_INSTANCE, name.rpartition(".")[0]), obj))
+    elif is_class_like(name) or makes_instance(name):
+        cls = name if is_class_like(name) else name.rpartition(".")[0]
+        state.add(call.dst, hint_like(state.object(ir.OBJ_EXTERNAL_INSTANCE, cls), obj))
 
 
-OPERATIONS = {ir.OP_CALL: _apply_call}
 # How objects are called, by kind.
-CALL_RULES = {
+CALL_RULES: Mapping[str, CallRule] = {
     ir.OBJ_FUNCTION: _call_function,
     ir.OBJ_BOUND_METHOD: _call_bound,
-    ir.OBJ_CONTEXT_FUNCTION: _call_context_function,
-    ir.OBJ_CONTEXT_MANAGER: _call_context_manager,
+    ir.OBJ_CONTEXT_FUNCTION: _call_function,
+    ir.OBJ_CONTEXT_MANAGER: _decorate,
     ir.OBJ_CLASS: instantiate,
     ir.OBJ_TYPE_CALL: _call_type_call,
     ir.OBJ_INSTANCE: _call_instance,
     ir.OBJ_EXTERNAL: _call_external,
     ir.OBJ_EXTERNAL_MEMBER: _call_external_member,
-    ir.OBJ_EXTERNAL_INSTANCE: _call_external_instance,
+    ir.OBJ_EXTERNAL_INSTANCE: _decorate,
     ir.OBJ_CONTAINER_METHOD: _call_container_method,
-    ir.OBJ_STATIC_OR_CLASS_METHOD: _call_static_or_class_method,
+    ir.OBJ_STATIC_OR_CLASS_METHOD: partial(_call_field, field="inner"),
     ir.OBJ_PARTIAL: _call_partial,
-    ir.OBJ_SINGLEDISPATCH: _call_singledispatch,
+    ir.OBJ_SINGLEDISPATCH: partial(_call_field, field="any"),
     ir.OBJ_SINGLEDISPATCH_REGISTER: _call_register,
     ir.OBJ_WRAPS: _call_wraps,
     ir.OBJ_HINTED_CALLABLE: _call_hinted,

@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.dispatch import attribute_node, call_node
+from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method
 from codeanatomy.relate.values.external_names import may_have
-from codeanatomy.relate.values.hierarchy import defining_class, external_bases, is_enum
-from codeanatomy.relate.values.pending_call import Call, SiteKey, positional
-from codeanatomy.relate.values.rules.special_methods import call_special_method
+from codeanatomy.relate.values.hierarchy import defining_class, external_bases, is_defined, is_enum
 from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, Container, SiteKey, State, positional
 
 # Builtin containers, and classes that behave like them.
 CONTAINERS = {
@@ -40,36 +38,33 @@ FACTORY = "[factory]"
 
 def container_kind(state: State, container: Object) -> str:
     """Return list, tuple, dict, set or generator."""
-    return state.containers.kinds.get(strong(container), "list")
+    return state.containers[strong(container)].kind
 
 
 def container_class(state: State, container: Object) -> str:
     """Return the qualified name of the class of a container."""
-    return state.containers.types.get(strong(container)) or f"builtins.{container_kind(state, container)}"
+    kind, cls, _ = state.containers[strong(container)]
+    return cls or f"builtins.{kind}"
 
 
 def container_has(state: State, container: Object, name: str) -> bool:
-    kind = container_kind(state, container)
-    return (
-        hasattr(Generator, name)
-        if kind == "generator"
-        else may_have(f"builtins.{kind}", name) or bool(state.containers.types.get(strong(container)))
-    )
+    kind, cls, _ = state.containers[strong(container)]
+    if kind == "generator":
+        return hasattr(Generator, name)
+    return may_have(f"builtins.{kind}", name) or bool(cls)
 
 
 def new_container(state: State, kind: str, where: SiteKey, mark: str = "", cls: str = "") -> Object:
     """Return the container that a call creates; `mark` distinguishes several of one call."""
     obj = state.object(ir.OBJ_CONTAINER, where[0], (where[1], mark or kind))
-    state.containers.kinds[obj] = kind
-    if cls:
-        state.containers.types[obj] = cls
+    state.containers[obj] = Container(kind, cls)
     return obj
 
 
 def as_container(state: State, instance: Object, method: str) -> Object | None:
     """Return the elements of an instance of a list or dict subclass; None if it overrides the method."""
     cls = state.objects[instance].first
-    if state.is_repository_class(defining_class(state, cls, method)):
+    if is_defined(state, cls, method):
         return None
     kinds = [CONTAINERS[name] for name in external_bases(state, cls) if name in CONTAINERS]
     return hint_like(instance_container(state, instance, kinds[0]), instance) if kinds else None
@@ -78,7 +73,7 @@ def as_container(state: State, instance: Object, method: str) -> Object | None:
 def instance_container(state: State, instance: Object, kind: str) -> Object:
     """Return the container object that holds the elements of an instance."""
     container = state.object(ir.OBJ_CONTAINER, "instance", strong(instance))
-    state.containers.kinds[container] = kind
+    state.containers[container] = Container(kind)
     return container
 
 
@@ -103,15 +98,10 @@ def forget_keys(state: State, container: Object) -> None:
 
 
 def merge_from(state: State, other: Object, container: Object) -> None:
-    """Add all elements of other containers, at their keys."""
+    """Add the elements at the keys that another container has now, and all others at an unknown key."""
     if state.kind[other] != ir.OBJ_CONTAINER:
         return
-    merge_container(state, strong(other), container)
-
-
-def merge_container(state: State, other: Object, container: Object) -> None:
-    """Add the elements at the keys that another container has now, and all others at an unknown key."""
-    every = state.field(container, ALL_ELEMENTS)
+    other, every = strong(other), state.field(container, ALL_ELEMENTS)
     for name, node in list(state.fields.get(other, {}).items()) if other != container else ():
         if name.startswith("[") and name not in (ALL_ELEMENTS, UNKNOWN_KEY):
             element = state.field(container, name)
@@ -122,8 +112,13 @@ def merge_container(state: State, other: Object, container: Object) -> None:
     state.flow(state.field(other, ALL_ELEMENTS), every)
 
 
+def merge_into(state: State, obj: Object, src: int) -> None:
+    """Add all elements of the containers in src to an object."""
+    state.subscribe(src, merge_from, strong(obj))
+
+
 def put_into(state: State, obj: Object, key: str | None, src: int, where: SiteKey) -> None:
-    """Store an element in each object, by `__setitem__` if it is an instance."""
+    """Store an element in an object, by `__setitem__` if it is an instance."""
     kind = state.kind[obj]
     container = obj if kind == ir.OBJ_CONTAINER else None
     if kind == ir.OBJ_INSTANCE:
@@ -131,47 +126,45 @@ def put_into(state: State, obj: Object, key: str | None, src: int, where: SiteKe
     if container is not None:
         put(state, container, None if key == ir.SLICE else key, src)
     elif where[1] >= 0:
-        call = Call(where, [positional(-1), positional(src)], -1, role="subscript")
-        call_special_method(state, obj, ["__setitem__"], call)
+        call = Call(where, [positional(-1), positional(src)], -1, "subscript")
+        call_special_method(state, obj, ("__setitem__",), call)
 
 
 def put_key(state: State, obj: Object, src: int) -> None:
-    """Add keys to each object that is a container."""
+    """Add keys to an object that is a container."""
     if state.kind[obj] == ir.OBJ_CONTAINER:
         state.flow(src, state.field(obj, KEYS))
 
 
-def merge_into(state: State, obj: Object, src: int) -> None:
-    """Add all elements of the containers in src to each object."""
-    state.subscribe(src, merge_from, strong(obj))
-
-
-def load_item(state: State, obj: Object, key: str | None, call: Call) -> None:
-    """Subscript each object; the call has the node of the key as its argument."""
+def load_item(
+    state: State, obj: Object, key: str | None, dst: int, where: SiteKey, index: int = ir.NOTHING
+) -> None:
+    """Put the element of an object at a key into dst; `index` is the node of the key."""
     kind, first, _, _ = state.objects[obj]
+    call = Call(where, [positional(index)], dst, "subscript")
     if kind == ir.OBJ_CONTAINER:
-        _load_item(state, obj, key, call.dst, call.where)
+        _load_element(state, obj, key, dst, where)
         if key is None and container_kind(state, obj) in ("list", "tuple"):
-            state.subscribe(
-                call.argument(0),
-                call_special_method,
-                ("__index__",),
-                Call(call.where, [], -1, role="subscript"),
-            )
+            state.subscribe(index, call_special_method, ("__index__",), Call(where, [], -1, "subscript"))
+    elif kind == ir.OBJ_CLASS and is_enum(state, strong(obj)):
+        state.add(dst, hint_like(state.object(ir.OBJ_INSTANCE, strong(obj)), obj))
     elif kind == ir.OBJ_CLASS:
-        _subscript_class(state, obj, call)
+        # Of a generic class, the class itself.
+        state.add(dst, obj)
+        if defining_class(state, strong(obj), "__class_getitem__") is not None:
+            call_node(state, attribute_node(state, obj, "__class_getitem__"), call)
     elif kind == ir.OBJ_EXTERNAL or (kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES):
-        state.add(call.dst, obj)
+        state.add(dst, obj)
     elif kind == ir.OBJ_STRING:
-        state.add(call.dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
+        state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
     elif kind == ir.OBJ_INSTANCE:
         inner = as_container(state, obj, "__getitem__")
         if inner is not None:
-            _load_item(state, inner, key, call.dst, call.where)
-        call_special_method(state, obj, ["__getitem__", "__missing__"], call)
+            _load_element(state, inner, key, dst, where)
+        call_special_method(state, obj, ("__getitem__", "__missing__"), call)
 
 
-def _load_item(state: State, container: Object, key: str | None, dst: int, where: SiteKey) -> None:
+def _load_element(state: State, container: Object, key: str | None, dst: int, where: SiteKey) -> None:
     if key == ir.SLICE:
         state.add(dst, container)
         return
@@ -180,47 +173,5 @@ def _load_item(state: State, container: Object, key: str | None, dst: int, where
     factory = state.fields.get(strong(container), {}).get(FACTORY)
     if factory is not None:
         default = state.new_node()
-        call_node(state, factory, Call(where, [], default, role="subscript"))
+        call_node(state, factory, Call(where, [], default, "subscript"))
         put(state, container, None, default)
-
-
-def _subscript_class(state: State, cls: Object, call: Call) -> None:
-    """Subscript a class: a member of an Enum; of a generic class, the class itself."""
-    if is_enum(state, strong(cls)):
-        state.add(call.dst, hint_like(state.object(ir.OBJ_INSTANCE, strong(cls)), cls))
-        return
-    state.add(call.dst, cls)
-    if defining_class(state, strong(cls), "__class_getitem__") is not None:
-        call_node(state, attribute_node(state, cls, "__class_getitem__"), call)
-
-
-def _apply_store_item(state: State, file: int, op: ir.Op) -> None:
-    _, receiver, key, src, site = op
-    state.subscribe(state.node(file, receiver), put_into, key, state.node(file, src), (file, site))
-
-
-def _apply_store_key(state: State, file: int, op: ir.Op) -> None:
-    state.subscribe(state.node(file, op[1]), put_key, state.node(file, op[2]))
-
-
-def _apply_update(state: State, file: int, op: ir.Op) -> None:
-    state.subscribe(state.node(file, op[1]), merge_into, state.node(file, op[2]))
-
-
-def _apply_load_item(state: State, file: int, op: ir.Op) -> None:
-    _, receiver, key, dst, site, key_value = op
-    call = Call(
-        (file, site),
-        [positional(state.node(file, key_value))],
-        state.node(file, dst),
-        role="subscript",
-    )
-    state.subscribe(state.node(file, receiver), load_item, key, call)
-
-
-OPERATIONS = {
-    ir.OP_LOAD_ITEM: _apply_load_item,
-    ir.OP_STORE_ITEM: _apply_store_item,
-    ir.OP_STORE_KEY: _apply_store_key,
-    ir.OP_UPDATE: _apply_update,
-}

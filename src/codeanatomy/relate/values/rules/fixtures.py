@@ -26,13 +26,12 @@ from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.hierarchy import external_bases, mro
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.models.testing import FIXTURE_DECORATORS, PARAMETER_SET
-from codeanatomy.relate.values.pending_call import Call
 from codeanatomy.relate.values.rules.assumptions import inheriting_classes
-from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS
+from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, container_class
 from codeanatomy.relate.values.rules.imports import exports, star_imports
-from codeanatomy.relate.values.rules.iteration import unpack_object
+from codeanatomy.relate.values.rules.protocols import unpack
 from codeanatomy.relate.values.solver import Object, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State
 
 TEST_FILE, CONFTEST = re.compile(r"test_.*|.*_test"), "conftest.py"
 # Fixtures of pytest and its usual plugins, by the class of their value.
@@ -258,14 +257,14 @@ class FixtureLinker:
             element = mark.iterate(values)
             self._values[mark] = {name: mark.node() for name in names}
             for position, node in enumerate(self._values[mark].values()):
-                rule = _unpack_set if len(names) == 1 else unpack_object
+                rule = _unpack_set if len(names) == 1 else unpack
                 self.state.subscribe(element, rule, str(position), node)
         return self._values[mark]
 
 
 def _unpack_set(state: State, obj: Object, position: str, dst: int) -> None:
     """Put objects into dst; of `pytest.param(value)` its value."""
-    if state.containers.types.get(strong(obj)) == PARAMETER_SET:
-        unpack_object(state, obj, position, dst)
+    if state.kind[obj] == ir.OBJ_CONTAINER and container_class(state, obj) == PARAMETER_SET:
+        unpack(state, obj, position, dst)
     else:
         state.add(dst, obj)

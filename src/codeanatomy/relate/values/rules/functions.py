@@ -13,6 +13,7 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.arguments import (
@@ -24,27 +25,36 @@ from codeanatomy.relate.values.arguments import (
 )
 from codeanatomy.relate.values.dispatch import record
 from codeanatomy.relate.values.function_copies import copy_for, copy_for_receiver, copy_of, original
-from codeanatomy.relate.values.pending_call import DIRECT_ROLES, NOWHERE, Call, positional
 from codeanatomy.relate.values.rules.containers import container_kind, element_nodes, merge_into, put_into
-from codeanatomy.relate.values.rules.iteration import iterate_object, unpack_object
 from codeanatomy.relate.values.rules.objects import admit_object
+from codeanatomy.relate.values.rules.protocols import iterate, unpack
 from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import DIRECT_ROLES, NOWHERE, Call, State, positional
 
 UNPACKED_BY_KEY = ("tuple", "list", "dict")
 
 
+class Access(NamedTuple):
+    """An access to an attribute in the source."""
+
+    # get, set or del.
+    how: str
+    # The object on the left of the dot: the receiver of what is called, or a `super()` of it.
+    owner: Object
+    name: str
+    # Node of the value that is read or stored; NOTHING for del.
+    node: int = ir.NOTHING
+
+
 def enter_function(state: State, obj: Object, receiver: Object | None, call: Call) -> None:
     """Call a function: record it, pass the arguments and return the result."""
-    entry = (obj, receiver, call)
-    if entry in state.calls.entered:
+    if not state.is_first("enter", obj, receiver, call):
         return
-    state.calls.entered.add(entry)
     file, function = state.function(obj)
     skip = int(receiver is not None)
     function_object = original(state, obj)
-    passed, unfilled, is_accepted = match_arguments(state, function_object, call.args, skip)
-    if not is_accepted and call.role in DIRECT_ROLES:
+    match = match_arguments(state, function_object, call.args, skip)
+    if not match.is_accepted and call.role in DIRECT_ROLES:
         # Python would raise a TypeError.
         return
     weak = is_hint(obj)
@@ -62,12 +72,12 @@ def enter_function(state: State, obj: Object, receiver: Object | None, call: Cal
         nodes = _parameter_nodes(state, obj)
         if receiver is not None and nodes:
             state.add(nodes[0], receiver)
-        for each in passed:
+        for each in match.passed:
             how = function.parameters[each.parameter].how
             pass_argument(state, call.args[each.argument][2], how, nodes[each.parameter], each)
-        for number in unfilled:
+        for number in match.unfilled:
             state.flow(state.function_node(obj, function.parameters[number].default), nodes[number])
-    _flow_result(state, obj, receiver, call, passed, unfilled)
+    _flow_result(state, obj, receiver, call, match)
 
 
 def match_arguments(state: State, function: Object, args: Sequence[ir.Arg], skip: int) -> ArgumentMatch:
@@ -104,20 +114,19 @@ def pass_argument(state: State, src: int, how: str, dst: int, each: PassedArgume
     """Let the objects of an argument flow into a parameter of kind `how`."""
     if src < 0:
         return
-    if each.is_unpacked:
-        if how == "kwarg" or (how == "vararg" and each.key is None):
-            if how == "kwarg":
-                state.subscribe(dst, merge_into, src)
-                return
-            element = state.new_node()
-            state.subscribe(src, unpack_object, None, element)
-            state.subscribe(dst, put_into, None, element, NOWHERE)
-            return
-        state.subscribe(src, _pass_unpacked, each.key, dst)
-    elif how in VARIADIC:
-        state.subscribe(dst, put_into, each.key, src, NOWHERE)
+    if not each.is_unpacked:
+        if how in VARIADIC:
+            state.subscribe(dst, put_into, each.key, src, NOWHERE)
+        else:
+            state.flow(src, dst)
+    elif how == "kwarg":
+        state.subscribe(dst, merge_into, src)
+    elif how == "vararg" and each.key is None:
+        element = state.new_node()
+        state.subscribe(src, unpack, None, element)
+        state.subscribe(dst, put_into, None, element, NOWHERE)
     else:
-        state.flow(src, dst)
+        state.subscribe(src, _pass_unpacked, each.key, dst)
 
 
 def _pass_unpacked(state: State, obj: Object, key: str | None, dst: int) -> None:
@@ -125,90 +134,65 @@ def _pass_unpacked(state: State, obj: Object, key: str | None, dst: int) -> None
         for node in element_nodes(state, obj, key):
             state.flow(node, dst, is_hint(obj))
     else:
-        iterate_object(state, obj, dst, NOWHERE)
+        iterate(state, obj, dst, NOWHERE)
 
 
 def _flow_result(
-    state: State,
-    obj: Object,
-    receiver: Object | None,
-    call: Call,
-    passed: Sequence[PassedArgument],
-    unfilled: Sequence[int],
+    state: State, obj: Object, receiver: Object | None, call: Call, match: ArgumentMatch
 ) -> None:
     """Let the result of a function flow into the node of the call."""
     if call.dst < 0:
         return
     _, function = state.function(obj)
     weak = is_hint(obj)
-    if function.is_generator:
-        state.add(call.dst, as_hint(state.object(ir.OBJ_GENERATOR, strong(obj)), weak))
-        return
-    if function.is_async:
-        state.add(call.dst, as_hint(state.object(ir.OBJ_COROUTINE, strong(obj)), weak))
+    if function.is_generator or function.is_async:
+        kind = ir.OBJ_GENERATOR if function.is_generator else ir.OBJ_COROUTINE
+        state.add(call.dst, as_hint(state.object(kind, strong(obj)), weak))
         return
     state.flow(state.function_node(obj, function.result), call.dst, weak)
     for number in function.returned:
         parameter = function.parameters[number]
         if number == 0 and receiver is not None:
             state.add(call.dst, as_hint(receiver, weak))
-        given = [each for each in passed if each.parameter == number]
+        given = [each for each in match.passed if each.parameter == number]
         for each in given:
             if not each.is_unpacked:
                 state.flow(call.args[each.argument][2], call.dst, weak)
         if any(each.is_unpacked for each in given) or parameter.how in VARIADIC:
             state.flow(state.function_node(obj, parameter.node), call.dst, weak)
-        if number in unfilled:
+        if number in match.unfilled:
             state.flow(state.function_node(obj, parameter.default), call.dst, weak)
 
 
 def call_accessor(
-    state: State,
-    node: int,
-    args: Sequence[Object],
-    dst: int,
-    receiver: Object,
-    name: str,
-    bound: Object | None = None,
-    how: str = "get",
-    value: int = -1,
+    state: State, hook: int, access: Access, *args: Object, bound: Object | None = None
 ) -> None:
-    key = (node, dst, receiver, name, how, value)
-    if key in state.calls.accessors_called:
+    """Call the objects of a node for an access to an attribute; of a `set` its value is the last argument."""
+    if not state.is_first("access", hook, access):
         return
-    state.calls.accessors_called.add(key)
     given = []
     for arg in args:
-        node_of_arg = state.new_node()
-        state.add(node_of_arg, arg)
-        given.append(positional(node_of_arg))
-    if value >= 0:
-        given.append(positional(value))
-    call = Call(NOWHERE, given, dst, role="attribute")
-    state.subscribe(node, _call_accessor, call, strong(receiver), name, how, bound)
+        given.append(positional(state.new_node()))
+        state.add(given[-1][2], arg)
+    if access.how == "set":
+        given.append(positional(access.node))
+    call = Call(NOWHERE, given, access.node if access.how == "get" else -1, "attribute")
+    state.subscribe(hook, _call_accessor, call, access, bound)
 
 
-def _call_accessor(
-    state: State,
-    obj: Object,
-    call: Call,
-    receiver: Object,
-    name: str,
-    how: str,
-    bound: Object | None,
-) -> None:
-    kind, first, second, _ = state.objects[obj]
-    function = first if kind == ir.OBJ_BOUND_METHOD else obj
-    if state.kind[function] != ir.OBJ_FUNCTION:
+def _call_accessor(state: State, obj: Object, call: Call, access: Access, bound: Object | None) -> None:
+    if state.kind[obj] == ir.OBJ_BOUND_METHOD:
+        _, obj, bound, _ = state.objects[obj]
+    if state.kind[obj] != ir.OBJ_FUNCTION:
         return
-    called = state.calls.by_access.setdefault((name, how), {})
-    called.setdefault(receiver, {})[original(state, function)] = None
-    if state.function(function)[1].name == "__getattr__":
+    called = state.calls.by_access.setdefault((access.name, access.how), {})
+    called.setdefault(strong(access.owner), {})[original(state, obj)] = None
+    if state.function(obj)[1].name == "__getattr__":
         # One copy per attribute name, because the result of `__getattr__` depends on it.
-        function = hint_like(copy_of(state, function, (call.where[0], name)), function)
-    enter_function(state, function, second if kind == ir.OBJ_BOUND_METHOD else bound, call)
+        obj = hint_like(copy_of(state, obj, (call.where[0], access.name)), obj)
+    enter_function(state, obj, bound, call)
 
 
 def remember_wrapped(state: State, obj: Object, wrapped: int) -> None:
-    """Set `__wrapped__` of functions."""
+    """Set `__wrapped__` of a function."""
     state.flow(wrapped, state.field(obj, "__wrapped__"))

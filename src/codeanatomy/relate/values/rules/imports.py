@@ -15,7 +15,7 @@ from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import BUILTINS
 from codeanatomy.relate.values.modules import INITS
-from codeanatomy.relate.values.rules.functions import call_accessor
+from codeanatomy.relate.values.rules.functions import Access, call_accessor
 from codeanatomy.relate.values.solver import Object, as_hint
 from codeanatomy.relate.values.state import State
 
@@ -34,18 +34,18 @@ def module(state: State, name: str) -> Object:
     )
 
 
-def bind_import(state: State, file: int, number: int, dst: int) -> None:
+def bind_import(state: State, file: int, op: ir.Op) -> None:
     """Put the object that an import binds into a node."""
-    program = state.programs[file]
+    _, node, number = op
+    program, dst = state.programs[file], state.node(file, node)
     each = program.imports[number]
     name = state.modules.absolute(program.path, each.module, each.level)
     if name is None:
         return
     if each.name is None:
-        state.add(
-            dst, module(state, name.partition(".")[0] if each.binds_first and each.level == 0 else name)
-        )
-        if each.binds_first and name.partition(".")[0] != each.module.partition(".")[0]:
+        first = name.partition(".")[0]
+        state.add(dst, module(state, first if each.binds_first and each.level == 0 else name))
+        if each.binds_first and first != each.module.partition(".")[0]:
             # The module is beside the file, so its first part is deeper in the absolute name.
             parts = name.split(".")[: -each.module.count(".") or None]
             state.add(dst, module(state, ".".join(parts)))
@@ -109,62 +109,59 @@ def _star_names(state: State) -> dict[int, set[str]]:
 
 def load_module_name(state: State, file: int, name: str, dst: int) -> None:
     """Put the value of a module's attribute into a node."""
-    program = state.programs[file]
+    program, own = state.programs[file], state.names[file]
+    others = [state.files[path] for path in state.modules.paths.get(own, ())[1:]]
+    # The stub beside the module.
+    stub = next((each for each in others if each != file and name in state.programs[each].variables), None)
     if name in program.variables:
         state.flow(state.node(file, program.variables[name][1]), dst)
-        return
-    if name in MODULE_STRINGS:
+    elif name in MODULE_STRINGS:
         state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-        return
-    own = state.names[file]
-    if bind_from_star(state, file, name, dst):
-        return
-    for path in state.modules.paths.get(own, ())[1:]:
-        # The stub beside the module.
-        other = state.files[path]
-        if other != file and name in state.programs[other].variables:
-            state.flow(state.node(other, state.programs[other].variables[name][1]), dst)
-            return
-    if state.modules.has(f"{own}.{name}"):
+    elif (star := star_source(state, file, name)) is not None:
+        state.flow(attribute_node(state, module(state, star), name), dst)
+    elif stub is not None:
+        state.flow(state.node(stub, state.programs[stub].variables[name][1]), dst)
+    elif state.modules.has(f"{own}.{name}"):
         state.add(dst, module(state, f"{own}.{name}"))
-        return
-    if "__getattr__" in program.variables:
-        obj = state.object(ir.OBJ_MODULE, file)
+    elif "__getattr__" in program.variables:
+        access = Access("get", state.object(ir.OBJ_MODULE, file), name, dst)
         hook = state.node(file, program.variables["__getattr__"][1])
-        call_accessor(state, hook, [state.object(ir.OBJ_STRING, name)], dst, obj, name)
-        return
-    external = [star for star in star_imports(state, file) if not state.modules.has(star)]
-    if len(external) == 1 and not name.startswith("_"):
-        state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL, f"{external[0]}.{name}")))
+        call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
+    elif not name.startswith("_"):
+        _load_from_external_star(state, file, name, dst)
 
 
-def bind_from_star(state: State, file: int, name: str, dst: int) -> bool:
-    """Put a name bound by a star import of a repository module into a node; False if there is none."""
-    # The last star import wins.
-    for star in reversed(star_imports(state, file)):
-        if star in state.modules.paths:
-            other = state.files[state.modules.paths[star][0]]
-            if other != file and exports(state, other, name):
-                state.flow(attribute_node(state, state.object(ir.OBJ_MODULE, other), name), dst)
-                return True
-    return False
-
-
-def bind_unbound_name(state: State, file: int, name: str, dst: int) -> None:
+def bind_unbound_name(state: State, file: int, op: ir.Op) -> None:
     """Put the value of a name that the file does not bind into a node."""
-    if bind_from_star(state, file, name, dst):
-        return
-    inner = submodule(state, file, name)
-    if inner is not None:
+    _, name, node = op
+    dst, inner, star = state.node(file, node), submodule(state, file, name), star_source(state, file, name)
+    if star is not None:
+        state.flow(attribute_node(state, module(state, star), name), dst)
+    elif inner is not None:
         state.add(dst, module(state, inner))
     elif name in BUILTINS:
         state.add(dst, state.object(ir.OBJ_EXTERNAL, f"builtins.{name}"))
     elif name in MODULE_STRINGS:
         state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
     else:
-        external = [star for star in star_imports(state, file) if not state.modules.has(star)]
-        if len(external) == 1:
-            state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL, f"{external[0]}.{name}")))
+        _load_from_external_star(state, file, name, dst)
+
+
+def star_source(state: State, file: int, name: str) -> str | None:
+    """Return the last star-imported module of the repository that exports a name."""
+    for star in reversed(star_imports(state, file)):
+        if star in state.modules.paths:
+            other = state.files[state.modules.paths[star][0]]
+            if other != file and exports(state, other, name):
+                return star
+    return None
+
+
+def _load_from_external_star(state: State, file: int, name: str, dst: int) -> None:
+    """Put a name that only one external module may bind, by a star import, into a node, as a hint."""
+    external = [star for star in star_imports(state, file) if not state.modules.has(star)]
+    if len(external) == 1:
+        state.add(dst, as_hint(state.object(ir.OBJ_EXTERNAL, f"{external[0]}.{name}")))
 
 
 def submodule(state: State, file: int, name: str) -> str | None:
@@ -181,14 +178,3 @@ def is_exported(name: str, exported: Sequence[str] | None) -> bool:
     (False, True, False)
     """
     return not name.startswith("_") if exported is None else name in exported
-
-
-def _apply_unbound_name(state: State, file: int, op: ir.Op) -> None:
-    bind_unbound_name(state, file, op[1], state.node(file, op[2]))
-
-
-def _apply_import(state: State, file: int, op: ir.Op) -> None:
-    bind_import(state, file, op[2], state.node(file, op[1]))
-
-
-OPERATIONS = {ir.OP_UNBOUND_NAME: _apply_unbound_name, ir.OP_IMPORT: _apply_import}

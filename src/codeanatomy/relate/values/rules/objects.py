@@ -1,23 +1,26 @@
-"""Create objects, instances of classes, and keep those that are instances of a class.
+"""Create objects, keep instances of a class, hint at objects that annotations state, raise and catch.
 
     x = []                    a container object
     isinstance(x, A)          the objects of x that are instances of A; as a hint an instance of A
     def f(x: A)               what is passed: objects of other classes than A and those below only as hints
+    x: list[A]                a list with an instance of A, both as hints
+    except E as e             raised instances of E; if there are none, an instance of E
 
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+Tests: `tests/unit/relate/test_callgraph_cases.py`, of annotations `tests/unit/relate/test_annotations.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.dispatch import call_object
 from codeanatomy.relate.values.external_names import is_subclass
 from codeanatomy.relate.values.hierarchy import bases, defining_class, external_bases, mro
-from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, container_kind
+from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, KEYS, container_kind, put
 from codeanatomy.relate.values.solver import Object, as_hint, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, Container, SiteKey, State
 
 # Prefixes of names in annotations that are no classes.
 SPECIAL_FORMS = ("typing.", "typing_extensions.", "collections.abc.")
@@ -26,29 +29,33 @@ STRING_KINDS = (ir.OBJ_STRING, ir.OBJ_STRING_PREFIX)
 # Objects that each function copy creates for itself.
 COPIED_KINDS = (ir.OBJ_FUNCTION, ir.OBJ_CONTAINER)
 CLASS_KINDS = (ir.OBJ_CLASS, ir.OBJ_EXTERNAL)
-EXTERNAL_VALUE_KINDS = (ir.OBJ_EXTERNAL_INSTANCE, ir.OBJ_STRING)
 
 
-def _apply_copy(state: State, file: int, op: ir.Op) -> None:
+def copy_node(state: State, file: int, op: ir.Op) -> None:
+    """Let the objects of a node flow into another."""
     state.flow(state.node(file, op[1]), state.node(file, op[2]))
 
 
-def _apply_make(state: State, file: int, op: ir.Op) -> None:
+def make(state: State, file: int, op: ir.Op) -> None:
+    """Create the object of an expression or definition."""
     _, node, kind, operand = op
     if kind == ir.OBJ_CONSTANT:
-        state.add(state.node(file, node), state.object(ir.OBJ_EXTERNAL_INSTANCE, f"builtins.{operand}"))
-        return
-    if kind in STRING_KINDS:
-        state.add(state.node(file, node), state.object(kind, operand))
-        return
-    obj = state.object(kind, file, operand, state.active_copy_number if kind in COPIED_KINDS else None)
+        obj = state.object(ir.OBJ_EXTERNAL_INSTANCE, f"builtins.{operand}")
+    elif kind in STRING_KINDS:
+        obj = state.object(kind, operand)
+    else:
+        obj = state.object(kind, file, operand, state.active_copy_number if kind in COPIED_KINDS else None)
     if kind == ir.OBJ_CONTAINER:
-        state.containers.kinds[obj], state.containers.sizes[obj] = state.programs[file].containers[operand]
+        name, size = state.programs[file].containers[operand]
+        state.containers[obj] = Container(name, size=size)
     state.add(state.node(file, node), obj)
 
 
+# -- instances of classes
+
+
 def add_instance(state: State, obj: Object, dst: int, weak: bool) -> None:
-    """Put instances of classes, of the repository or external, into dst."""
+    """Put an instance of a class, of the repository or external, into dst."""
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_CLASS:
         state.add(dst, as_hint(state.object(ir.OBJ_INSTANCE, strong(obj)), weak))
@@ -58,42 +65,36 @@ def add_instance(state: State, obj: Object, dst: int, weak: bool) -> None:
         state.subscribe(state.field(obj, ALL_ELEMENTS), add_instance, dst, weak)
 
 
-def _apply_isinstance(state: State, file: int, op: ir.Op) -> None:
+def narrow(state: State, file: int, op: ir.Op) -> None:
+    """Put the objects that pass `isinstance` into the node behind it."""
     _, src, classes, dst = op
-    state.subscribe(
-        state.node(file, classes),
-        _narrow,
-        state.node(file, src),
-        state.node(file, dst),
-    )
+    state.subscribe(state.node(file, classes), _narrow_to, state.node(file, src), state.node(file, dst))
 
 
-def _narrow(state: State, cls: Object, src: int, dst: int) -> None:
-    """Put the objects of src that pass `isinstance` into dst, and instances of the classes as hints."""
+def _narrow_to(state: State, cls: Object, src: int, dst: int) -> None:
+    """Put the objects of src that are instances of a class into dst, and an instance of it as a hint."""
     kind = state.kind[cls]
     if kind == ir.OBJ_CONTAINER:
-        state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow, src, dst)
+        state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow_to, src, dst)
     elif kind in CLASS_KINDS:
         state.subscribe(src, keep_instance, strong(cls), dst)
         add_instance(state, cls, dst, True)
 
 
 def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
-    """Put the objects that are instances of a class into dst."""
+    """Put an object that is an instance of a class into dst."""
     wanted = state.objects[cls]
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_INSTANCE:
         keep = cls in mro(state, first) or any(
             is_subclass(base, wanted.first) for base in external_bases(state, first)
         )
-    elif kind in EXTERNAL_VALUE_KINDS:
-        keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == (
-            first if kind == ir.OBJ_EXTERNAL_INSTANCE else "builtins.str"
-        )
-    elif kind == ir.OBJ_CONTAINER:
-        keep = wanted.kind == ir.OBJ_EXTERNAL and wanted.first == f"builtins.{container_kind(state, obj)}"
     else:
-        keep = wanted.kind == ir.OBJ_EXTERNAL
+        own = {ir.OBJ_EXTERNAL_INSTANCE: first, ir.OBJ_STRING: "builtins.str"}.get(kind)
+        if kind == ir.OBJ_CONTAINER:
+            own = f"builtins.{container_kind(state, obj)}"
+        # The class of other objects is unknown.
+        keep = wanted.kind == ir.OBJ_EXTERNAL and own in (None, wanted.first)
     if keep:
         state.add(dst, obj)
 
@@ -101,7 +102,7 @@ def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
 def admit_object(
     state: State, obj: Object, dst: int, file: int, hint: Sequence[Any], place: ir.Place
 ) -> None:
-    """Pass objects to a parameter, as hints if its annotation excludes them."""
+    """Pass an object to a parameter, as a hint if its annotation excludes it."""
     declared = _declared_classes(state, file, hint)
     if declared and not is_hint(obj) and _is_excluded(state, obj, declared):
         cls = state.objects[obj].first
@@ -137,5 +138,93 @@ def _is_excluded(state: State, obj: Object, declared: Sequence[Object]) -> bool:
     return not any(each in order or cls in mro(state, each) for each in declared)
 
 
-OPERATIONS = {ir.OP_COPY: _apply_copy, ir.OP_MAKE: _apply_make}
-LATE_OPERATIONS = {ir.OP_ISINSTANCE: _apply_isinstance}
+# -- annotations
+
+
+def annotate(state: State, file: int, op: ir.Op) -> None:
+    """Put the objects that an annotation states into a node, as hints."""
+    _add_hints(state, file, op[1], state.node(file, op[2]))
+
+
+def _add_hints(state: State, file: int, hint: Sequence[Any] | None, dst: int) -> None:
+    if hint is None:
+        return
+    kind = hint[0]
+    if kind == ir.HINT_INSTANCE:
+        state.subscribe(state.node(file, hint[1]), add_instance, dst, True)
+    elif kind == ir.HINT_CLASS:
+        state.subscribe(state.node(file, hint[1]), _hint_class, dst)
+    elif kind == ir.HINT_UNION:
+        for each in hint[1]:
+            _add_hints(state, file, each, dst)
+    elif kind == ir.HINT_CALLABLE:
+        function = state.object(ir.OBJ_HINTED_CALLABLE, dst)
+        _add_hints(state, file, hint[1], state.field(function, "result"))
+        state.add(dst, as_hint(function))
+    elif kind == ir.HINT_CONTAINER:
+        _hint_container(state, file, hint[1], {None: hint[2]}, dst)
+    elif kind == ir.HINT_TUPLE:
+        _hint_container(state, file, "tuple", {str(at): each for at, each in enumerate(hint[1])}, dst)
+    elif kind == ir.HINT_DICT:
+        container = _hint_container(state, file, "dict", {None: hint[2]}, dst)
+        _add_hints(state, file, hint[1], state.field(container, KEYS))
+
+
+def _hint_container(
+    state: State, file: int, kind: str, elements: Mapping[str | None, Any], dst: int
+) -> Object:
+    """Put a container with elements that annotations state into dst."""
+    container = state.object(ir.OBJ_CONTAINER, "hint", dst)
+    state.containers[container] = Container(kind)
+    for key, hint in elements.items():
+        node = state.new_node()
+        _add_hints(state, file, hint, node)
+        put(state, container, key, node)
+    state.add(dst, as_hint(container))
+    return container
+
+
+def _hint_class(state: State, obj: Object, dst: int) -> None:
+    if state.kind[obj] in CLASS_KINDS:
+        state.add(dst, as_hint(obj))
+
+
+# -- exceptions
+
+
+def raise_object(state: State, obj: Object, where: SiteKey) -> None:
+    """Raise an object, or an instance of it if it is a class, in its file."""
+    kind = state.kind[obj]
+    if kind == ir.OBJ_CLASS:
+        call_object(state, obj, Call(where, [], -1, "raise"))
+        obj = state.object(ir.OBJ_INSTANCE, strong(obj))
+    if kind in (ir.OBJ_CLASS, ir.OBJ_INSTANCE):
+        state.add(state.raised, obj)
+        state.add(state.raised_in[where[0]], obj)
+
+
+def catch(state: State, file: int, op: ir.Op) -> None:
+    """Put raised exceptions into the node of the handler that catches them."""
+    state.subscribe(state.node(file, op[1]), _catch_class, file, state.node(file, op[2]))
+
+
+def _catch_class(state: State, cls: Object, file: int, dst: int) -> None:
+    """Put caught exceptions of a class into dst.
+
+    These are raised exceptions of the class: raised anywhere for a class of the repository, in this file
+    for an external class, of which an instance is added as well.
+    """
+    kind = state.kind[cls]
+    if kind == ir.OBJ_CLASS:
+        state.subscribe(state.raised, keep_instance, strong(cls), dst)
+    elif kind == ir.OBJ_CONTAINER:
+        state.subscribe(state.field(cls, ALL_ELEMENTS), _catch_class, file, dst)
+    else:
+        add_instance(state, cls, dst, False)
+        state.subscribe(state.raised_in[file], keep_instance, strong(cls), dst)
+
+
+def catch_unraised(state: State, file: int, op: ir.Op) -> None:
+    """Put instances of caught classes into the node of a handler that no raised exception reaches."""
+    if not state.points_to[state.node(file, op[2])]:
+        state.subscribe(state.node(file, op[1]), add_instance, state.node(file, op[2]), False)

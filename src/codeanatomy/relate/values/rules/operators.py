@@ -1,5 +1,6 @@
-"""Apply binary operators: special methods of instances, results of builtin operands.
+"""Apply operators: special methods of instances, results of builtin operands.
 
+    -x            `__neg__` of the class of x; of a class, of its metaclass
     a + b         `__add__` of a, else `__radd__` of b; of two lists, a list with the elements of both
     "%s" % x      calls `__str__` of x
 
@@ -11,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.dispatch import call_special_method
 from codeanatomy.relate.values.hierarchy import defining_class
-from codeanatomy.relate.values.pending_call import Call, positional
 from codeanatomy.relate.values.rules.containers import (
     ALL_ELEMENTS,
     container_kind,
@@ -20,9 +21,8 @@ from codeanatomy.relate.values.rules.containers import (
     new_container,
     put,
 )
-from codeanatomy.relate.values.rules.special_methods import call_special_method
 from codeanatomy.relate.values.solver import Object
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.state import Call, State, positional
 
 # Reflected method of a comparison; other operators have `r` before the name.
 REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
@@ -36,22 +36,33 @@ FALLBACKS = {
 }
 
 
-def _apply_binary(state: State, file: int, op: ir.Op) -> None:
+CONVERSIONS = ("__str__", "__repr__")
+
+
+def apply_special_method(state: State, file: int, op: ir.Op) -> None:
+    """Call a special method that the language runs, such as that of a unary operator."""
+    _, receiver, names, args, dst, site = op
+    role = state.programs[file].sites[site].role
+    arguments = [(how, keyword, state.node(file, node)) for how, keyword, node in args]
+    call = Call((file, site), arguments, state.node(file, dst), role)
+    state.subscribe(state.node(file, receiver), call_special_method, tuple(names), call)
+
+
+def apply_binary(state: State, file: int, op: ir.Op) -> None:
+    """Apply a binary operator to the objects of its operands."""
     _, left, right, name, dst, site = op
-    where = (file, site)
     first, second = state.node(file, left), state.node(file, right)
     bare = name.removeprefix("i")
-    names = tuple(dict.fromkeys((f"__{name}__", f"__{bare}__")))
-    names = FALLBACKS.get(name, names)
-    call = Call(where, [positional(second)], state.node(file, dst), role="operator")
-    state.subscribe(first, _apply_operator, names, call)
-    reflected = Call(where, [positional(first)], state.node(file, dst), role="operator")
-    state.subscribe(
-        second, _apply_reflected, f"__{REFLECTED.get(name, 'r' + bare)}__", names, first, reflected
-    )
+    names = FALLBACKS.get(name, tuple(dict.fromkeys((f"__{name}__", f"__{bare}__"))))
+    reflected = f"__{REFLECTED.get(name, 'r' + bare)}__"
+    result = state.node(file, dst)
+    call = Call((file, site), [positional(second)], result, "operator")
+    state.subscribe(first, _apply_to_left, names, call)
+    back = Call((file, site), [positional(first)], result, "operator")
+    state.subscribe(second, _apply_to_right, reflected, names, first, back)
 
 
-def _apply_operator(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
+def _apply_to_left(state: State, obj: Object, names: Sequence[str], call: Call) -> None:
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_INSTANCE:
         call_special_method(state, obj, names, call)
@@ -63,32 +74,22 @@ def _apply_operator(state: State, obj: Object, names: Sequence[str], call: Call)
     elif kind == ir.OBJ_STRING or (
         kind == ir.OBJ_EXTERNAL_INSTANCE and first.startswith(("builtins.", "pathlib."))
     ):
-        state.add(
-            call.dst,
-            state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str" if kind == ir.OBJ_STRING else first),
-        )
+        cls = "builtins.str" if kind == ir.OBJ_STRING else first
+        state.add(call.dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, cls))
         if names[0] == "__mod__":
-            _format(state, call)
+            conversion = Call(call.where, [], -1, "operator")
+            state.subscribe(call.argument(0), _format, conversion)
 
 
-def _format(state: State, call: Call) -> None:
+def _format(state: State, obj: Object, conversion: Call) -> None:
     """Call the string conversions of `"%s" % x` and `"%s" % (x, y)`."""
-    conversion = Call(call.where, [], -1, role="operator")
-    state.subscribe(call.argument(0), call_special_method, ("__str__", "__repr__"), conversion)
-    state.subscribe(call.argument(0), _format_elements, conversion)
-
-
-def _format_elements(state: State, obj: Object, conversion: Call) -> None:
     if state.kind[obj] == ir.OBJ_CONTAINER:
-        state.subscribe(
-            state.field(obj, ALL_ELEMENTS),
-            call_special_method,
-            ("__str__", "__repr__"),
-            conversion,
-        )
+        state.subscribe(state.field(obj, ALL_ELEMENTS), call_special_method, CONVERSIONS, conversion)
+    else:
+        call_special_method(state, obj, CONVERSIONS, conversion)
 
 
-def _apply_reflected(
+def _apply_to_right(
     state: State, obj: Object, name: str, names: Sequence[str], left: int, call: Call
 ) -> None:
     """Call the reflected method of the right operand unless the left one has the operator."""
@@ -96,7 +97,4 @@ def _apply_reflected(
         kind, first, _, _ = state.objects[other]
         if kind == ir.OBJ_INSTANCE and any(defining_class(state, first, each) is not None for each in names):
             return
-    call_special_method(state, obj, [name], call)
-
-
-OPERATIONS = {ir.OP_BINARY: _apply_binary}
+    call_special_method(state, obj, (name,), call)
