@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.models.builtins import BUILTIN_MODELS, Model, return_argument
-from codeanatomy.relate.values.models.library import LIBRARY_MODELS
+from codeanatomy.relate.values.models.builtins import Model, return_argument
 from codeanatomy.relate.values.models.model_call import ModelCall
+from codeanatomy.relate.values.models.table import read_models
 from codeanatomy.relate.values.rules import calls
 from codeanatomy.relate.values.solver import Object
 from support.relate_stage import call_edges, solved
@@ -90,5 +90,15 @@ def test_arguments_that_are_not_passed_may_be_used(monkeypatch: pytest.MonkeyPat
     assert edges("outside.f(A()).go()\n", {"outside.f": careless}, monkeypatch) == {"main": ["main.A.go"]}
 
 
-def test_no_function_has_two_models() -> None:
-    assert not BUILTIN_MODELS.keys() & LIBRARY_MODELS.keys()
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("cast\n    a.{b,c}\nsplit\n    a.c", "two models"),
+        ("cast nope=1\n    a.b", "nope"),
+        ("return_instance\n    a.b", "cls"),
+        ("nope\n    a.b", "nope"),
+    ],
+)
+def test_a_mistake_in_the_table_is_refused(text: str, problem: str) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError), match=problem):
+        read_models(text)

@@ -46,12 +46,6 @@ RECORD_BASES = {
     "msgspec.Struct": STRUCT,
     "collections.namedtuple": NAMED_TUPLE,
 }
-RECORD_DECORATORS = {
-    **dict.fromkeys(("dataclasses.dataclass", "pydantic.dataclasses.dataclass"), DATACLASS),
-    **{f"{lib}.{name}": ATTRS for lib in ("attr", "attrs") for name in ("define", "frozen", "mutable")},
-    **{f"attr.{name}": OLD_ATTRS for name in ("s", "attrs", "attributes")},
-    "attr.dataclass": ATTRS,
-}
 # What runs after the fields are set.
 POST_INIT = {
     **dict.fromkeys((DATACLASS, STRUCT), "__post_init__"),

@@ -1,11 +1,11 @@
 """Model functions outside of the repository: which arguments they call, and what they return.
 
+    models.txt           which model each function has, by qualified name
     builtins             builtin functions and methods of strings
     container_methods    methods of lists, tuples, dicts, sets and generators
-    library              functions of the standard library
+    library              functions of the standard library and pytest
     model_call           a call to model, with the verbs of models
-    testing              marks, sets of parameters and expected exceptions of pytest
+    table                read `models.txt`
 
-A model is a function of a `ModelCall`, found by qualified name in a table of its module. Functions without
-one only have what their name suggests.
+A model is a function of a `ModelCall`. Functions without one only have what their name suggests.
 """

@@ -4,15 +4,14 @@
     str(x)                    calls `__str__` or `__repr__` of x, returns a string
 
 A model is called with a `ModelCall`. Only functions that pass functions or objects of the repository on need
-one. The standard library is in `library`.
+one. Which functions each models is in `models.txt`. The standard library is in `library`.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from codeanatomy.relate import program as ir
@@ -42,12 +41,17 @@ def return_instance(c: ModelCall, cls: str) -> None:
     c.returns(c.instance(cls), c.callee)
 
 
-def collect(c: ModelCall, kind: str, *, compares: bool = False) -> None:
-    """Return a new container with the elements of the argument, as `sorted` does."""
+def return_instances(c: ModelCall, position: int = 0, *, weak: bool = False) -> None:
+    """Return instances of the classes in an argument, as `object.__new__` does."""
+    c.state.subscribe(c.argument(position), add_instance, c.result, weak)
+
+
+def collect(c: ModelCall, kind: str, cls: str = "", *, compares: bool = False) -> None:
+    """Return a new container with the elements of the argument, as `list` and `sorted` do."""
     element = c.iterate(c.argument(0))
     if compares:
         compare(c, element, ("__lt__", "__gt__"))
-    c.returns(c.container(kind, element))
+    c.returns(c.container(kind, element, cls=cls))
 
 
 def compare(c: ModelCall, element: int, names: Sequence[str]) -> None:
@@ -57,12 +61,6 @@ def compare(c: ModelCall, element: int, names: Sequence[str]) -> None:
         c.call(key, [element])
     else:
         c.call_special(element, names, [element])
-
-
-def copy(c: ModelCall, kind: str) -> None:
-    """Return a copy of the argument, of the class that is called: list(xs), deque(xs)."""
-    elements = [c.iterate(each) for each in c.positional[:1]]
-    c.returns(c.container(kind, *elements, cls=c.name))
 
 
 def choose(c: ModelCall, names: tuple[str, ...]) -> None:
@@ -77,14 +75,18 @@ def choose(c: ModelCall, names: tuple[str, ...]) -> None:
     c.flow(c.argument(-1, "default"), c.result)
 
 
-def run_special(
-    c: ModelCall, names: Sequence[str], *, result: str | None = None, returns_result: bool = False
-) -> None:
-    """Call a special method of the argument; return its result, or an instance of a builtin class."""
+def run_special(c: ModelCall, names: Sequence[str], result: str | None = None) -> None:
+    """Call a special method of the argument; return an instance of a builtin class."""
     for node in c.positional[:1]:
-        c.call_special(node, names, c.positional[1:], c.result if returns_result else ir.NOTHING)
+        c.call_special(node, names, c.positional[1:])
     if result is not None:
-        c.returns(c.instance(f"builtins.{result}"))
+        c.returns(c.instance(result))
+
+
+def return_special(c: ModelCall, names: Sequence[str]) -> None:
+    """Return the result of a special method of the argument."""
+    for node in c.positional[:1]:
+        c.call_special(node, names, c.positional[1:], c.result)
 
 
 def wrap(c: ModelCall, kind: str, field: str, mark: str | None = None) -> None:
@@ -255,11 +257,6 @@ def property_(c: ModelCall) -> None:
     c.returns(created)
 
 
-def return_instances(c: ModelCall, position: int = 0, *, weak: bool = False) -> None:
-    """Return instances of the classes in an argument, as `object.__new__` does."""
-    c.state.subscribe(c.argument(position), add_instance, c.result, weak)
-
-
 # -- strings
 
 
@@ -280,70 +277,3 @@ def format_(c: ModelCall) -> None:
 
 # Decorators that only declare the kind of a method; their application is not reported as a call.
 DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
-STRING_METHODS = (
-    "capitalize casefold center expandtabs format_map join ljust lower lstrip removeprefix removesuffix"
-    " replace rjust rstrip strip swapcase title translate upper zfill"
-)
-# Builtins that call a special method of their argument, and the builtin class of their result.
-SPECIAL_METHODS = {
-    "len": (("__len__",), "int"),
-    "str": (CONVERSIONS, "str"),
-    "repr": (("__repr__",), "str"),
-    "format": (("__format__", *CONVERSIONS), "str"),
-    "bool": (("__bool__", "__len__"), "bool"),
-    "int": (("__int__", "__index__"), "int"),
-    "float": (("__float__", "__index__"), "float"),
-    "complex": (("__complex__", "__float__"), "complex"),
-    "bytes": (("__bytes__", "__iter__"), "bytes"),
-    "hash": (("__hash__",), "int"),
-    "dir": (("__dir__",), None),
-}
-# Builtins that return instances of external classes.
-INSTANCES = {
-    "open": "io.TextIOWrapper",
-    "input": "builtins.str",
-    "str.encode": "builtins.bytes",
-    "bytes.decode": "builtins.str",
-    **dict.fromkeys([f"str.{name}" for name in STRING_METHODS.split()], "builtins.str"),
-}
-BUILTIN_MODELS: Mapping[str, Model] = {
-    "builtins.map": map_,
-    "builtins.filter": filter_,
-    "builtins.sorted": partial(collect, kind="list", compares=True),
-    "builtins.reversed": partial(collect, kind="generator"),
-    **{f"builtins.{kind}": partial(copy, kind=kind) for kind in ("list", "tuple", "set")},
-    "builtins.frozenset": partial(copy, kind="set"),
-    "builtins.dict": dict_,
-    "builtins.min": partial(choose, names=("__lt__", "__gt__")),
-    "builtins.max": partial(choose, names=("__gt__", "__lt__")),
-    "builtins.enumerate": enumerate_,
-    "builtins.zip": zip_,
-    "builtins.iter": iter_,
-    "builtins.aiter": iter_,
-    "builtins.next": next_,
-    "builtins.getattr": getattr_,
-    "builtins.setattr": setattr_,
-    "builtins.type": type_,
-    "builtins.super": super_,
-    "builtins.property": property_,
-    **{
-        f"builtins.{name}": partial(wrap, kind=ir.OBJ_STATIC_OR_CLASS_METHOD, field="inner", mark=name)
-        for name in ("staticmethod", "classmethod")
-    },
-    "builtins.object.__new__": return_instances,
-    **{
-        f"builtins.{name}": partial(run_special, names=names, result=result)
-        for name, (names, result) in SPECIAL_METHODS.items()
-    },
-    **{
-        f"builtins.{name}": partial(run_special, names=(f"__{name}__",), returns_result=True)
-        for name in ("abs", "round", "divmod", "pow")
-    },
-    "builtins.print": print_,
-    **{f"builtins.{name}": consume for name in ("sum", "any", "all")},
-    **{f"builtins.{name}": partial(return_instance, cls=cls) for name, cls in INSTANCES.items()},
-    **{
-        f"builtins.str.{name}": split for name in ["split", "rsplit", "splitlines", "partition", "rpartition"]
-    },
-    "builtins.str.format": format_,
-}

@@ -8,22 +8,10 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.models.builtins import Model, compare, merge
+from codeanatomy.relate.values.models.builtins import compare, merge
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, element_nodes, forget_keys
-from codeanatomy.relate.values.solver import Object
-from codeanatomy.relate.values.state import Call, State
-
-
-def call_container_method(state: State, container: Object, name: str, call: Call) -> None:
-    """Call a method of a list, tuple, dict, set or generator."""
-    model = METHODS.get(name)
-    if model is not None:
-        model(ModelCall(state, call, container, name))
 
 
 def add(c: ModelCall, position: int = 0) -> None:
@@ -80,18 +68,3 @@ def view(c: ModelCall) -> None:
 
 def pop_item(c: ModelCall) -> None:
     c.iterate(c.node(c.object(ir.OBJ_DICT_VIEW, c.callee, "items")), c.result)
-
-
-METHODS: Mapping[str, Model] = {
-    **dict.fromkeys(("append", "add", "appendleft"), add),
-    **dict.fromkeys(("extend", "extendleft", "union", "intersection", "difference"), extend),
-    **dict.fromkeys(("sort", "reverse", "remove"), reorder),
-    **dict.fromkeys(("pop", "popleft", "get", "setdefault", "__getitem__"), take),
-    **dict.fromkeys(("values", "keys", "items"), view),
-    **dict.fromkeys(("__next__", "__anext__", "send"), return_element),
-    "insert": insert,
-    "__setitem__": partial(add, position=1),
-    "popitem": pop_item,
-    "copy": return_container,
-    "update": update,
-}

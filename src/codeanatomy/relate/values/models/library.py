@@ -1,40 +1,31 @@
-"""Model functions of the standard library: which arguments they call, and what they return.
+"""Model functions of the standard library and pytest: which arguments they call, and what they return.
 
     functools.partial(f, a)   returns an object that calls f with a as first argument
     contextlib.closing(x)     `with` binds x, and calls x.close at the end
+    pytest.param(a, b)        a tuple of a and b
+
+A mark of pytest is the call `pytest.fixture(...)`; what it returns decorates and holds the mark. Without
+parentheses the application of the decorator is the mark. `rules.fixtures` reads the marks.
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
-
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.models.builtins import (
-    Model,
-    collect,
-    copy,
-    dict_,
-    filter_,
-    property_,
-    return_argument,
-    return_instance,
-    return_instances,
-    wrap,
-    zip_,
-)
+from codeanatomy.relate.values.models.builtins import return_argument, return_instances
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.records import RECORD_DECORATORS
 from codeanatomy.relate.values.rules.containers import FACTORY
 from codeanatomy.relate.values.rules.functions import remember_wrapped
 from codeanatomy.relate.values.rules.imports import module
+from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.rules.protocols import enter_context
 from codeanatomy.relate.values.solver import Object, strong
 
 # External name of a decorator that returns the function it decorates.
 IDENTITY = "functools.lru_cache()"
+# Class of a set of parameters.
+PARAMETER_SET = "pytest.param"
 
 
 # -- itertools and functools
@@ -95,17 +86,18 @@ def cache(c: ModelCall) -> None:
 # -- dataclasses and contextlib
 
 
-def dataclass(c: ModelCall) -> None:
+def record_class(c: ModelCall, form: str) -> None:
+    """Model a decorator that makes a constructor of the fields of a class."""
     if c.argument(0) >= 0:
-        c.each(c.argument(0), _mark_dataclass)
+        c.each(c.argument(0), _set_form, form)
         return_argument(c)
     else:
         c.returns(c.object(ir.OBJ_EXTERNAL, f"{c.name}()"))
 
 
-def _mark_dataclass(c: ModelCall, cls: Object) -> None:
+def _set_form(c: ModelCall, cls: Object, form: str) -> None:
     if c.state.kind[cls] == ir.OBJ_CLASS:
-        c.state.classes.records[strong(cls)] = RECORD_DECORATORS[c.name.removesuffix("()")]
+        c.state.classes.records[strong(cls)] = form
 
 
 def field(c: ModelCall) -> None:
@@ -138,7 +130,7 @@ def _return_context_function(c: ModelCall, function: Object) -> None:
         c.returns(c.object(ir.OBJ_CONTEXT_FUNCTION, strong(function)), function)
 
 
-def with_(c: ModelCall) -> None:
+def enter(c: ModelCall) -> None:
     """Enter a context manager now."""
     c.state.subscribe(c.argument(0), enter_context, c.result, c.pending.where)
 
@@ -180,90 +172,34 @@ def cast(c: ModelCall) -> None:
     return_instances(c, weak=True)
 
 
-# Functions that return their first argument: decorators, and those that hand an object on.
-RETURN_ARGUMENT = (
-    "functools.total_ordering abc.abstractmethod typing.overload typing.final typing.no_type_check"
-    " typing.runtime_checkable copy.copy copy.deepcopy dataclasses.replace asyncio.run asyncio.create_task"
-    f" asyncio.ensure_future asyncio.wait_for {IDENTITY}"
-)
-FIELD_SPECIFIERS = (
-    "dataclasses.field attr.ib attr.attrib attr.field attrs.field msgspec.field"
-    " pydantic.Field pydantic.PrivateAttr"
-)
-# Functions that return instances of these classes.
-INSTANCES = {
-    "builtins.str": (
-        "os.path.join os.path.basename os.path.dirname os.path.abspath os.path.normpath os.path.realpath"
-        " os.path.expanduser os.getcwd json.dumps re.Match.group pathlib.Path.read_text time.strftime"
-        " io.TextIOWrapper.read io.TextIOWrapper.readline textwrap.dedent"
-    ),
-    "pathlib.Path": (
-        "pathlib.Path.cwd pathlib.Path.home pathlib.Path.absolute pathlib.Path.expanduser"
-        " pathlib.Path.joinpath pathlib.Path.resolve pathlib.Path.with_name pathlib.Path.with_suffix"
-        " pathlib.Path.with_stem"
-    ),
-    "re.Match": "re.match re.search re.fullmatch re.Pattern.match re.Pattern.search re.Pattern.fullmatch",
-    "re.Pattern": "re.compile",
-    "io.TextIOWrapper": "pathlib.Path.open",
-    "logging.Logger": "logging.getLogger",
-}
-DATE_CONSTRUCTORS = "today now utcnow fromtimestamp utcfromtimestamp fromisoformat strptime combine"
-LIBRARY_MODELS: Mapping[str, Model] = {
-    **dict.fromkeys(RETURN_ARGUMENT.split(), return_argument),
-    **{name: partial(return_instance, cls=cls) for cls, names in INSTANCES.items() for name in names.split()},
-    **{
-        f"datetime.{cls}.{name}": partial(return_instance, cls=f"datetime.{cls}")
-        for cls in ("date", "datetime")
-        for name in DATE_CONSTRUCTORS.split()
-    },
-    "collections.deque": partial(copy, kind="list"),
-    "collections.OrderedDict": dict_,
-    "collections.defaultdict": defaultdict,
-    "itertools.chain": chain,
-    "itertools.chain.from_iterable": chain_from_iterable,
-    "itertools.islice": partial(collect, kind="generator"),
-    "itertools.cycle": partial(collect, kind="generator"),
-    "itertools.takewhile": filter_,
-    "itertools.dropwhile": filter_,
-    "itertools.filterfalse": filter_,
-    "itertools.starmap": starmap,
-    "itertools.groupby": groupby,
-    "itertools.zip_longest": zip_,
-    "itertools.product": zip_,
-    "functools.reduce": reduce,
-    "functools.cached_property": property_,
-    "abc.abstractproperty": property_,
-    "functools.partial": partial(partial_, kind=ir.OBJ_PARTIAL),
-    "functools.partialmethod": partial(partial_, kind=ir.OBJ_PARTIAL_METHOD),
-    "functools.wraps": partial(wrap, kind=ir.OBJ_WRAPS, field="wrapped"),
-    "functools.update_wrapper": update_wrapper,
-    "functools.lru_cache": cache,
-    "functools.cache": cache,
-    "functools.singledispatch": partial(wrap, kind=ir.OBJ_SINGLEDISPATCH, field="any"),
-    "functools.singledispatchmethod": partial(wrap, kind=ir.OBJ_SINGLEDISPATCH, field="any"),
-    "typing.cast": cast,
-    **{f"{name}{call}": dataclass for name in RECORD_DECORATORS for call in ("", "()")},
-    **dict.fromkeys(FIELD_SPECIFIERS.split(), field),
-    **{
-        f"{lib}.Factory": partial(wrap, kind=ir.OBJ_DATACLASS_FIELD, field="default_factory")
-        for lib in ("attr", "attrs")
-    },
-    "collections.namedtuple": named_tuple,
-    "typing.NamedTuple": named_tuple,
-    "contextlib.contextmanager": contextmanager,
-    "contextlib.asynccontextmanager": contextmanager,
-    "contextlib.closing": partial(wrap, kind=ir.OBJ_CLOSING, field="inner"),
-    "contextlib.nullcontext": partial(wrap, kind=ir.OBJ_CLOSING, field="inner"),
-    "contextlib.ExitStack.enter_context": with_,
-    "contextlib.ExitStack.callback": partial(run_later, position=0),
-    "importlib.import_module": import_module,
-    "re.sub": partial(substitute, position=1),
-    "re.Pattern.sub": partial(substitute, position=0),
-    **{
-        f"concurrent.futures.{pool}.submit": partial(run_later, position=0, cls="concurrent.futures.Future")
-        for pool in ("ThreadPoolExecutor", "ProcessPoolExecutor")
-    },
-    "threading.Thread": partial(run_later, position=1, keyword="target"),
-    "threading.Timer": partial(run_later, position=1, keyword="function"),
-    "atexit.register": partial(run_later, position=0),
-}
+# -- pytest
+
+
+def mark(c: ModelCall) -> None:
+    """Mark a decorated function or class; without one return the mark, which decorates later."""
+    c.each(c.argument(0), _add_mark)
+    if c.pending.is_decorator:
+        return_argument(c)
+    else:
+        c.returns(c.object(ir.OBJ_EXTERNAL, f"{c.name}()", c))
+
+
+def _add_mark(c: ModelCall, obj: Object) -> None:
+    if c.state.kind[obj] in (ir.OBJ_FUNCTION, ir.OBJ_CLASS):
+        call: ModelCall = c.state.objects[c.callee].second or c
+        c.state.marks.setdefault(strong(obj), {})[call] = None
+
+
+def parameter_set(c: ModelCall) -> None:
+    created = c.container("tuple", cls=PARAMETER_SET)
+    for position, node in enumerate(c.positional):
+        c.put(created, str(position), node)
+    c.returns(created)
+
+
+def raises(c: ModelCall) -> None:
+    """Return what holds the expected exception; call the function in the second argument."""
+    info = c.object(ir.OBJ_EXTERNAL_INSTANCE, "pytest.ExceptionInfo", c.pending.where)
+    c.state.subscribe(c.argument(0, "expected_exception"), add_instance, c.field(info, "value"), False)
+    c.call_with(c.argument(1), c.pending.args[2:])
+    c.returns(info)

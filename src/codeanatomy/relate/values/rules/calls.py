@@ -15,11 +15,8 @@ from functools import partial
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method, record
 from codeanatomy.relate.values.external_names import is_class_like, makes_instance
-from codeanatomy.relate.values.models.builtins import BUILTIN_MODELS
-from codeanatomy.relate.values.models.container_methods import call_container_method
-from codeanatomy.relate.values.models.library import LIBRARY_MODELS
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.models.testing import TESTING_MODELS
+from codeanatomy.relate.values.models.table import MODELS, call_container_method
 from codeanatomy.relate.values.records import make_named_tuple
 from codeanatomy.relate.values.rules.classes import construct, instantiate
 from codeanatomy.relate.values.rules.containers import CONTAINERS, container_class, instance_container
@@ -27,8 +24,6 @@ from codeanatomy.relate.values.rules.functions import enter_function, remember_w
 from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import EXTERNAL_MEMBER, Call, CallRule, State
-
-MODELS = {**BUILTIN_MODELS, **LIBRARY_MODELS, **TESTING_MODELS}
 
 
 def apply_call(state: State, file: int, op: ir.Op) -> None:

@@ -21,7 +21,7 @@ from codeanatomy.relate.values.hierarchy import (
     watch_metaclasses,
     wrapping_class,
 )
-from codeanatomy.relate.values.models.container_methods import call_container_method
+from codeanatomy.relate.values.models.table import call_container_method
 from codeanatomy.relate.values.records import fill_record, find_record
 from codeanatomy.relate.values.rules.attributes import is_enum_member
 from codeanatomy.relate.values.rules.containers import as_container, container_kind

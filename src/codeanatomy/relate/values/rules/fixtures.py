@@ -24,8 +24,8 @@ from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import record
 from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.hierarchy import external_bases, mro
+from codeanatomy.relate.values.models.library import PARAMETER_SET
 from codeanatomy.relate.values.models.model_call import ModelCall
-from codeanatomy.relate.values.models.testing import FIXTURE_DECORATORS, PARAMETER_SET
 from codeanatomy.relate.values.rules.assumptions import inheriting_classes
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, container_class
 from codeanatomy.relate.values.rules.imports import exports, star_imports
@@ -34,6 +34,7 @@ from codeanatomy.relate.values.solver import Object, strong
 from codeanatomy.relate.values.state import Call, State
 
 TEST_FILE, CONFTEST = re.compile(r"test_.*|.*_test"), "conftest.py"
+FIXTURE_DECORATORS = ("pytest.fixture", "pytest.yield_fixture", "pytest_asyncio.fixture")
 # Fixtures of pytest and its usual plugins, by the class of their value.
 BUILTIN_FIXTURES = {
     **dict.fromkeys(("capsys", "capsysbinary", "capfd", "capfdbinary"), "pytest.CaptureFixture"),
