@@ -32,7 +32,7 @@ from codeanatomy.relate.values.rules import (
     protocols,
 )
 from codeanatomy.relate.values.rules.assumptions import (
-    apply_unknown_decorators,
+    apply_unknown_decorator,
     enter_uncalled,
     hint_results,
 )
@@ -97,6 +97,8 @@ CALLS: Round = {
 }
 # Annotations, and exceptions that are caught but not raised.
 HINTS: Round = {ir.OP_ANNOTATE: objects.annotate, ir.OP_EXCEPT: objects.catch_unraised}
+# Decorators of which nothing is known.
+DECORATORS: Round = {ir.OP_CALL: apply_unknown_decorator}
 RULES = RuleTables((NAMES, CALLS, HINTS), calls.CALL_RULES, attributes.ATTRIBUTE_RULES)
 
 
@@ -122,7 +124,7 @@ def solve(programs: Sequence[ir.Program], limit: int = MAX_OBJECTS, package: str
             enter_uncalled(state)
             state.solver.run()
     hint_results(state)
-    apply_unknown_decorators(state)
+    _apply_round(state, DECORATORS)
     state.solver.run()
     return state
 

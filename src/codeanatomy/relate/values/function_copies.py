@@ -20,7 +20,7 @@ from typing import Any
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.solver import Object, strong
-from codeanatomy.relate.values.state import Call, FunctionCopy, Round, State
+from codeanatomy.relate.values.state import FunctionCopy, Round, State
 
 # Copies of one function.
 MAX_COPIES = 128
@@ -38,11 +38,6 @@ def original(state: State, obj: Object) -> Object:
     """Return the original of a function copy; a function that is no copy as it is."""
     kind, file, number, copy = state.objects[obj]
     return strong(obj) if copy is None else state.object(kind, file, number)
-
-
-def copy_for(state: State, obj: Object, call: Call) -> Object:
-    """Return the copy of a function that is to be copied for a call site."""
-    return copy_of(state, obj, call.where, MAX_WRAPPER_COPIES if call.is_decorator else MAX_COPIES)
 
 
 def copy_for_receiver(state: State, obj: Object, receiver: Object) -> Object:
@@ -87,7 +82,6 @@ def _make_copy(state: State, obj: Object, inner: Sequence[int], depth: int) -> O
     ops = [op for first, end, _, _ in ranges for op in program.ops[first:end] if op[0] != ir.OP_CREATE_CLASS]
     copy = len(state.copies.made)
     state.copies.made.append(FunctionCopy(file, function, nodes, ops, depth))
-    state.copies.by_file.setdefault(file, []).append(copy)
     apply_to_copy(state, copy, state.rules.rounds[: state.round + 1])
     for _, node, versions in cells:
         for version in versions:

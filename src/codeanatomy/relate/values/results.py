@@ -8,7 +8,7 @@ Tests: `tests/unit/relate/test_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.solver import Object, is_hint, prefer_strong
@@ -47,16 +47,6 @@ def _is_external(state: State, obj: Object) -> bool:
     return kind == ir.OBJ_EXTERNAL_MEMBER or (
         kind == ir.OBJ_EXTERNAL_INSTANCE and not first.startswith("builtins.")
     )
-
-
-def nodes_in_copies(state: State, file: int, *nodes: int) -> Iterator[tuple[int, ...]]:
-    """Yield the solver's nodes of a file's nodes, in the original and in each copy of their function."""
-    offset = state.offsets[file]
-    yield tuple(node if node < 0 else offset + node for node in nodes)
-    for copy in state.copies.by_file.get(file, ()):
-        copied = state.copies.made[copy].nodes
-        if any(node in copied for node in nodes):
-            yield tuple(node if node < 0 else copied.get(node, offset + node) for node in nodes)
 
 
 def is_truncated(state: State, file: int, node: int) -> bool:

@@ -163,7 +163,6 @@ class CopyTable(Struct, eq=False):
     by_site: dict[tuple[Object, tuple[int, Any]], Object] = {}
     counts: dict[tuple[int, int], int] = {}
     made: list[FunctionCopy] = []
-    by_file: dict[int, list[int]] = {}
     # Copies of a node of the solver.
     by_node: dict[int, list[int]] = {}
     # By function (file, number), its calls that pass its variadic arguments on.
@@ -284,6 +283,11 @@ class State:
         _, file, _, copy = self.objects[obj]
         shared = self.offsets[file] + node
         return shared if copy is None else self.copies.made[copy].nodes.get(node, shared)
+
+    def file_of(self, module: str) -> int | None:
+        """Return the file of a module of the repository, by absolute name."""
+        paths = self.modules.paths.get(module)
+        return self.files[paths[0]] if paths else None
 
     def cls(self, obj: Object) -> tuple[int, ir.Class]:
         """Return the file and the definition of an OBJ_CLASS."""

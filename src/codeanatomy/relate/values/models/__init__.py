@@ -1,8 +1,7 @@
 """Model functions outside of the repository: which arguments they call, and what they return.
 
     models.txt           which model each function has, by qualified name
-    builtins             builtin functions and methods of strings
-    container_methods    methods of lists, tuples, dicts, sets and generators
+    builtins             builtin functions, methods of strings and containers
     library              functions of the standard library and pytest
     model_call           a call to model, with the verbs of models
     table                read `models.txt`

@@ -1,7 +1,8 @@
-"""Model builtin functions: which arguments they call, and what they return.
+"""Model builtin functions and methods of containers: which arguments they call, and what they return.
 
     map(f, xs)                calls f with the elements of xs, returns a generator of its results
     str(x)                    calls `__str__` or `__repr__` of x, returns a string
+    names.append(x)           x is an element at an unknown key
 
 A model is called with a `ModelCall`. Only functions that pass functions or objects of the repository on need
 one. Which functions each models is in `models.txt`. The standard library is in `library`.
@@ -19,13 +20,21 @@ from codeanatomy.relate.values.dispatch import call_special_method, load_attribu
 from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.rules.attributes import store_attribute
-from codeanatomy.relate.values.rules.containers import KEYS, element_nodes, merge_from
+from codeanatomy.relate.values.rules.containers import (
+    ALL_ELEMENTS,
+    KEYS,
+    element_nodes,
+    forget_keys,
+    merge_from,
+)
 from codeanatomy.relate.values.rules.objects import add_instance
 from codeanatomy.relate.values.rules.protocols import call_next, iterate
 from codeanatomy.relate.values.solver import Object, strong
 
 Model: TypeAlias = Callable[[ModelCall], None]
 CONVERSIONS = ("__str__", "__repr__")
+# Decorators that only declare the kind of a method; their application is not reported as a call.
+DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
 RECEIVER_KINDS = (ir.OBJ_INSTANCE, ir.OBJ_CLASS)
 
 
@@ -275,5 +284,60 @@ def format_(c: ModelCall) -> None:
     c.returns(c.instance("builtins.str"))
 
 
-# Decorators that only declare the kind of a method; their application is not reported as a call.
-DECLARATIONS = frozenset({"builtins.property", "builtins.staticmethod", "builtins.classmethod"})
+# -- methods of containers: `c.callee` is the container, `c.name` the name of the method
+
+
+def add(c: ModelCall, position: int = 0) -> None:
+    c.put(c.callee, None, c.argument(position))
+
+
+def extend(c: ModelCall) -> None:
+    c.put(c.callee, None, c.iterate(c.argument(0)))
+    c.returns(c.callee)
+
+
+def insert(c: ModelCall) -> None:
+    add(c, 1)
+    forget_keys(c.state, c.callee)
+
+
+def reorder(c: ModelCall) -> None:
+    forget_keys(c.state, c.callee)
+    if c.name == "sort":
+        compare(c, c.field(c.callee, ALL_ELEMENTS), ["__lt__"])
+
+
+def update(c: ModelCall) -> None:
+    if c.is_container(c.callee, "set"):
+        extend(c)
+    else:
+        merge(c, c.callee)
+
+
+def return_container(c: ModelCall) -> None:
+    c.returns(c.callee)
+
+
+def return_element(c: ModelCall) -> None:
+    c.flow(c.field(c.callee, ALL_ELEMENTS), c.result)
+
+
+def take(c: ModelCall) -> None:
+    is_dict = c.is_container(c.callee, "dict")
+    key = c.constant(0) if is_dict else None
+    if not is_dict and c.name == "pop":
+        forget_keys(c.state, c.callee)
+    for node in element_nodes(c.state, c.callee, key):
+        c.flow(node, c.result)
+    if c.name != "pop" or is_dict:
+        c.flow(c.argument(1), c.result)
+    if c.name == "setdefault":
+        c.put(c.callee, key, c.argument(1))
+
+
+def view(c: ModelCall) -> None:
+    c.returns(c.object(ir.OBJ_DICT_VIEW, c.callee, c.name))
+
+
+def pop_item(c: ModelCall) -> None:
+    c.iterate(c.node(c.object(ir.OBJ_DICT_VIEW, c.callee, "items")), c.result)

@@ -17,13 +17,13 @@ from inspect import signature
 from typing import Any
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.models import builtins, container_methods, library
+from codeanatomy.relate.values.models import builtins, library
 from codeanatomy.relate.values.models.builtins import Model
 from codeanatomy.relate.values.models.model_call import ModelCall
 from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.values.state import Call, State
 
-FUNCTIONS: Mapping[str, Model] = {**vars(builtins), **vars(container_methods), **vars(library)}
+FUNCTIONS: Mapping[str, Model] = {**vars(builtins), **vars(library)}
 
 
 def read_models(text: str) -> dict[str, Model]:

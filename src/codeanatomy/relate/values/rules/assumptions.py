@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.hierarchy import defining_class, method_node
-from codeanatomy.relate.values.results import nodes_in_copies, program_objects
+from codeanatomy.relate.values.results import program_objects
 from codeanatomy.relate.values.rules.protocols import iterate
 from codeanatomy.relate.values.solver import Object, strong
 from codeanatomy.relate.values.state import NOWHERE, State
@@ -87,14 +87,8 @@ def hint_results(state: State) -> None:
                 state.flow(annotated, result)
 
 
-def apply_unknown_decorators(state: State) -> None:
+def apply_unknown_decorator(state: State, file: int, op: ir.Op) -> None:
     """Assume that a decorator without any known object returns the definition."""
-    for file, program in enumerate(state.programs):
-        for op in program.ops:
-            if (
-                op[0] == ir.OP_CALL
-                and program.sites[op[3]].role == "decorator"
-                and not program_objects(state, file, op[1])
-            ):
-                for src, dst in nodes_in_copies(state, file, op[4][0][2], op[2]):
-                    state.flow(src, dst)
+    _, callee, dst, site, args = op
+    if state.programs[file].sites[site].role == "decorator" and not program_objects(state, file, callee):
+        state.flow(state.node(file, args[0][2]), state.node(file, dst))

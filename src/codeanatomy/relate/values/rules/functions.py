@@ -24,7 +24,13 @@ from codeanatomy.relate.values.arguments import (
     match_parameters,
 )
 from codeanatomy.relate.values.dispatch import record
-from codeanatomy.relate.values.function_copies import copy_for, copy_for_receiver, copy_of, original
+from codeanatomy.relate.values.function_copies import (
+    MAX_COPIES,
+    MAX_WRAPPER_COPIES,
+    copy_for_receiver,
+    copy_of,
+    original,
+)
 from codeanatomy.relate.values.rules.containers import container_kind, element_nodes, merge_into, put_into
 from codeanatomy.relate.values.rules.objects import admit_object
 from codeanatomy.relate.values.rules.protocols import iterate, unpack
@@ -64,7 +70,8 @@ def enter_function(state: State, obj: Object, receiver: Object | None, call: Cal
         state.calls.invoked.add(function_object)
         key = (file, state.objects[obj].second)
         if key in state.copies.copyable:
-            obj = copy_for(state, obj, call)
+            limit = MAX_WRAPPER_COPIES if call.is_decorator else MAX_COPIES
+            obj = copy_of(state, obj, call.where, limit)
         if receiver is not None:
             obj = copy_for_receiver(state, obj, receiver)
         if key in state.copies.forwarding:

@@ -24,14 +24,10 @@ MODULE_STRINGS = frozenset({"__name__", "__file__", "__doc__", "__package__", "_
 
 def module(state: State, name: str) -> Object:
     """Return the object of a module, by absolute name: of the repository, a namespace or external."""
-    paths = state.modules.paths.get(name)
-    if paths:
-        return state.object(ir.OBJ_MODULE, state.files[paths[0]])
-    return (
-        state.object(ir.OBJ_NAMESPACE, name)
-        if name in state.modules.namespaces
-        else state.object(ir.OBJ_EXTERNAL, name)
-    )
+    file = state.file_of(name)
+    if file is not None:
+        return state.object(ir.OBJ_MODULE, file)
+    return state.object(ir.OBJ_NAMESPACE if name in state.modules.namespaces else ir.OBJ_EXTERNAL, name)
 
 
 def bind_import(state: State, file: int, op: ir.Op) -> None:
@@ -89,8 +85,9 @@ def _star_names(state: State) -> dict[int, set[str]]:
     importers: dict[int, list[int]] = {}
     for file in range(len(state.programs)):
         for star in star_imports(state, file):
-            if star in state.modules.paths:
-                importers.setdefault(state.files[state.modules.paths[star][0]], []).append(file)
+            imported = state.file_of(star)
+            if imported is not None:
+                importers.setdefault(imported, []).append(file)
     bound: dict[int, set[str]] = {}
     state.lookups.star_names = bound
     todo = deque((file, set(state.programs[file].variables)) for file in importers)
@@ -150,10 +147,9 @@ def bind_unbound_name(state: State, file: int, op: ir.Op) -> None:
 def star_source(state: State, file: int, name: str) -> str | None:
     """Return the last star-imported module of the repository that exports a name."""
     for star in reversed(star_imports(state, file)):
-        if star in state.modules.paths:
-            other = state.files[state.modules.paths[star][0]]
-            if other != file and exports(state, other, name):
-                return star
+        other = state.file_of(star)
+        if other is not None and other != file and exports(state, other, name):
+            return star
     return None
 
 
