@@ -45,10 +45,10 @@ def copy_for_receiver(state: State, obj: Object, receiver: Object) -> Object:
     kind, _, site, _ = state.objects[receiver]
     if kind != ir.OBJ_INSTANCE or site is None:
         return obj
-    return copy_of(state, obj, (ir.NOTHING, receiver), MAX_WRAPPER_COPIES)
+    return copy_of(state, obj, (ir.NOTHING, receiver), is_wrapper=True)
 
 
-def copy_of(state: State, obj: Object, where: tuple[int, Any], limit: int = MAX_COPIES) -> Object:
+def copy_of(state: State, obj: Object, where: tuple[int, Any], *, is_wrapper: bool = False) -> Object:
     """Return the copy of a function for a call site or other key; itself beyond the bounds."""
     _, file, number, outer = state.objects[obj]
     key = (strong(obj), where)
@@ -56,6 +56,7 @@ def copy_of(state: State, obj: Object, where: tuple[int, Any], limit: int = MAX_
         inner = state.copies.copyable.get((file, number), [number])
         depth = 0 if outer is None else state.copies.made[outer].depth + 1
         used = state.copies.counts.get((file, number), 0)
+        limit = MAX_WRAPPER_COPIES if is_wrapper else MAX_COPIES
         functions = [state.programs[file].functions[each] for each in inner]
         size = sum(each.body[1] - each.body[0] for each in functions)
         if depth >= MAX_COPY_DEPTH or used >= limit or size > MAX_COPIED_OPS:

@@ -59,7 +59,8 @@ class NameResolver:
         # Computed once each: the ids of a file; the targets of a function, a class, an external name, a name
         # bound in a scope (in a class, an attribute); the id of a parameter; all targets reached from a step.
         self.ids = cache(lambda file: FileIds(values.programs[file].ids))
-        self.function, self.cls = cache(self._function), cache(self._class)
+        self.function = cache(partial(self._define, "FUNCTION"))
+        self.cls = cache(partial(self._define, "CLASS"))
         self.external, self.binding = cache(self._external), cache(self._binding)
         self.parameter, self.search = cache(partial(self.node_id_at, "PARAMETER")), cache(self._search)
         # What a step leads to, by its kind: its targets, and further steps.
@@ -75,14 +76,14 @@ class NameResolver:
         """Return the id of the graph node of this kind at a place of a file."""
         return self.ids(file).at(kind, place[0], place[1])
 
-    def _function(self, file: int, number: int) -> Target:
-        node = self.node_id_at("FUNCTION", file, self.values.programs[file].functions[number].place)
-        return Target("FUNCTION", node, self._qualified_name(ir.OBJ_FUNCTION, file, number))
-
-    def _class(self, file: int, number: int) -> Target:
-        node = self.node_id_at("CLASS", file, self.values.programs[file].classes[number].place)
-        self._classes[node] = self.values.object(ir.OBJ_CLASS, file, number)
-        return Target("CLASS", node, self._qualified_name(ir.OBJ_CLASS, file, number))
+    def _define(self, kind: str, file: int, number: int) -> Target:
+        program, is_class = self.values.programs[file], kind == "CLASS"
+        place = program.classes[number].place if is_class else program.functions[number].place
+        node = self.node_id_at(kind, file, place)
+        obj = self.values.object(ir.OBJ_CLASS if is_class else ir.OBJ_FUNCTION, file, number)
+        if is_class:
+            self._classes[node] = obj
+        return Target(kind, node, self.values.qualified_name(obj))
 
     @cached_property
     def named_in_texts(self) -> dict[str, list[Target]]:
@@ -106,9 +107,6 @@ class NameResolver:
                 named[name] = [target for target in targets if target.kind in ("FUNCTION", "CLASS")]
         return named
 
-    def _qualified_name(self, kind: str, file: int, number: int) -> str:
-        return self.values.qualified_name(self.values.object(kind, file, number))
-
     def _external(self, name: str) -> Target:
         return Target("QUALIFIED_NAME", natural_id("QUALIFIED_NAME", self.repo_id, name), name)
 
@@ -118,13 +116,11 @@ class NameResolver:
     def module(self, name: str) -> Target:
         """Return the target of a module of the repository, a namespace package or an external module."""
         values = self.values
-        paths = values.modules.paths.get(name)
-        if paths:
-            program = values.programs[values.files[paths[0]]]
-            return Target("MODULE", module_id(program.file_id), name)
-        if name in values.modules.namespaces:
-            return Target("PACKAGE", natural_id("PACKAGE", self.repo_id, name), name)
-        return Target("EXTERNAL_MODULE", natural_id("EXTERNAL_MODULE", self.repo_id, name), name)
+        file = values.file_of(name)
+        if file is not None:
+            return Target("MODULE", module_id(values.programs[file].file_id), name)
+        kind = "PACKAGE" if name in values.modules.namespaces else "EXTERNAL_MODULE"
+        return Target(kind, natural_id(kind, self.repo_id, name), name)
 
     def module_binding(self, file: int, name: str) -> Target:
         """Return the target of a variable of a module."""

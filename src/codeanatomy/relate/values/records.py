@@ -29,14 +29,9 @@ from codeanatomy.relate.values.state import Call, State, positional
 # Role of the call of a field's default factory.
 DEFAULT_FACTORY = "default_factory"
 # Forms of records. Old attrs classes have the fields that are made by `attr.ib`.
-DATACLASS, ATTRS, OLD_ATTRS, NAMED_TUPLE, MODEL, STRUCT = [
-    "dataclass",
-    "attrs",
-    "attr.s",
-    "namedtuple",
-    "pydantic",
-    "msgspec",
-]
+# The decorators are in `models/models.txt`.
+DATACLASS, ATTRS, OLD_ATTRS = "dataclass", "attrs", "attr.s"
+NAMED_TUPLE, MODEL, STRUCT = "namedtuple", "pydantic", "msgspec"
 RECORD_BASES = {
     **dict.fromkeys(("typing.NamedTuple", "typing_extensions.NamedTuple"), NAMED_TUPLE),
     **dict.fromkeys(
@@ -92,21 +87,17 @@ def find_record(state: State, cls: Object) -> Record | None:
     if defining_class(state, cls, "__init__") == cls:
         return None
     order = mro(state, cls)
+    classes = [each for each in order if state.kind[each] == ir.OBJ_CLASS]
     for at, each in enumerate(order):
         kind, first, second, _ = state.objects[each]
         if kind == ir.OBJ_EXTERNAL:
             form = RECORD_BASES.get(first)
+            if form == NAMED_TUPLE:
+                own = [other for other in classes if each in bases(state, other)]
+                is_made = own and first == "collections.namedtuple"
+                return Record(form, _made_fields(state, own[-1])) if is_made else _record(state, form, own)
             if form is not None:
-                own = [
-                    other
-                    for other in order
-                    if state.kind[other] == ir.OBJ_CLASS and each in mro(state, other)
-                ]
-                if form == NAMED_TUPLE:
-                    own = [other for other in own if each in bases(state, other)]
-                if first == "collections.namedtuple":
-                    return Record(form, [field for other in own[-1:] for field in _made_fields(state, other)])
-                return _record(state, form, own)
+                return _record(state, form, [other for other in classes if each in mro(state, other)])
             continue
         declared = state.programs[first].classes[second]
         if "__init__" in declared.attrs:
@@ -138,14 +129,17 @@ def _made_fields(state: State, cls: Object) -> list[RecordField]:
     file, declared = state.cls(cls)
     made = [obj for node, _, _ in declared.bases for obj in state.objects_at(state.node(file, node))]
     names = next((state.objects[obj].second for obj in made if state.kind[obj] == ir.OBJ_NAMED_TUPLE), ())
-    return [_field(NAMED_TUPLE, cls, ir.Field(name, None, has_value=False), False) for name in names]
+    return _named_fields(cls, names)
+
+
+def _named_fields(owner: Object, names: Sequence[str]) -> list[RecordField]:
+    return [_field(NAMED_TUPLE, owner, ir.Field(name, None, has_value=False), False) for name in names]
 
 
 def make_named_tuple(state: State, obj: Object, call: Call) -> None:
     """Call a class made by `namedtuple`: returns a tuple whose elements have names."""
-    names: Sequence[str] = state.objects[obj].second
     created = new_container(state, "tuple", call.where)
-    fields = [_field(NAMED_TUPLE, obj, ir.Field(name, None, has_value=False), False) for name in names]
+    fields = _named_fields(obj, state.objects[obj].second)
     for at, node in enumerate(_pass_arguments(state, fields, created, call)):
         put(state, created, str(at), node)
     state.add(call.dst, created)

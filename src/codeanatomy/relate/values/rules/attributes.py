@@ -15,22 +15,9 @@ Tests: `tests/unit/relate/test_attributes.py`.
 from __future__ import annotations
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import is_class_like, may_have
-from codeanatomy.relate.values.hierarchy import (
-    ENUMS,
-    add_class_field,
-    class_field,
-    defining_class,
-    is_assigned,
-    is_defined,
-    is_enum,
-    method_node,
-    mro,
-    watch_attribute,
-    watch_metaclasses,
-    wrapping_class,
-)
 from codeanatomy.relate.values.rules.containers import container_has
 from codeanatomy.relate.values.rules.functions import Access, call_accessor
 from codeanatomy.relate.values.rules.imports import load_module_name, module
@@ -83,17 +70,17 @@ def _load_from_external(state: State, obj: Object, name: str, node: int) -> None
 def _load_from_instance(state: State, obj: Object, name: str, node: int) -> None:
     _, cls, site, _ = state.objects[obj]
     state.flow(state.field(obj, name), node)
-    if site is not None or wrapping_class(state, cls) is not None:
+    if site is not None or hierarchy.wrapping_class(state, cls) is not None:
         other = state.object(ir.OBJ_INSTANCE, cls, ANY_SITE if site is None else None)
         state.flow(state.field(other, name), node)
     if name == "__class__":
         state.add(node, cls)
     else:
-        watch_attribute(state, cls, name, _resolve_on_instance, obj, Access("get", obj, name, node))
+        hierarchy.watch_attribute(state, cls, name, _resolve_on_instance, obj, Access("get", obj, name, node))
 
 
 def _load_from_class(state: State, obj: Object, name: str, node: int) -> None:
-    watch_attribute(state, obj, name, _resolve_on_class, obj, Access("get", obj, name, node))
+    hierarchy.watch_attribute(state, obj, name, _resolve_on_class, obj, Access("get", obj, name, node))
 
 
 def _load_from_super(state: State, obj: Object, name: str, node: int) -> None:
@@ -101,7 +88,7 @@ def _load_from_super(state: State, obj: Object, name: str, node: int) -> None:
     kind, first, _, _ = state.objects[receiver]
     actual = first if kind == ir.OBJ_INSTANCE else receiver
     if state.kind[actual] == ir.OBJ_CLASS:
-        watch_attribute(state, actual, name, _resolve_super, actual, Access("get", obj, name, node))
+        hierarchy.watch_attribute(state, actual, name, _resolve_super, actual, Access("get", obj, name, node))
 
 
 def _load_from_container(state: State, obj: Object, name: str, node: int) -> None:
@@ -152,14 +139,14 @@ def _resolve_super(state: State, _: Object | None, actual: Object, access: Acces
     """Resolve an attribute of `super()`: in the receiver's MRO after this class."""
     name = access.name
     cls, receiver = state.objects[access.owner][1:3]
-    holder = defining_class(state, actual, name, after=cls)
+    holder = hierarchy.defining_class(state, actual, name, after=cls)
     if state.kind[receiver] == ir.OBJ_INSTANCE:
         _resolve_on_instance(state, holder, receiver, access)
-    elif cls in mro(state, actual):
+    elif cls in hierarchy.mro(state, actual):
         _resolve_on_class(state, holder, receiver, access)
     else:
         # In a method of the metaclass: the receiver, a class, is its instance.
-        holder = defining_class(state, cls, name, after=cls)
+        holder = hierarchy.defining_class(state, cls, name, after=cls)
         if name == "__call__" and not state.is_repository_class(holder):
             state.add(access.node, state.object(ir.OBJ_TYPE_CALL, receiver))
             state.add(access.node, state.object(ir.OBJ_EXTERNAL, "builtins.type.__call__"))
@@ -178,21 +165,21 @@ def _resolve_on_instance(state: State, holder: Object | None, receiver: Object, 
         return
     kind, first, _, _ = state.objects[holder]
     if kind == ir.OBJ_EXTERNAL:
-        if first in ENUMS and name in ("name", "value"):
+        if first in hierarchy.ENUMS and name in ("name", "value"):
             state.add(node, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
-        elif not is_assigned(state, state.objects[receiver].first, name):
+        elif not hierarchy.is_assigned(state, state.objects[receiver].first, name):
             state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"{first}.{name}", receiver))
     elif state.is_first("bind", holder, receiver, name, node):
-        state.subscribe(class_field(state, holder, name), _bind_to_instance, receiver, access)
+        state.subscribe(hierarchy.class_field(state, holder, name), _bind_to_instance, receiver, access)
 
 
 def _resolve_by_getattr(state: State, receiver: Object, access: Access) -> None:
     """Resolve an attribute by `__getattr__` or `__getattribute__` of the class."""
     cls = state.objects[receiver].first
-    if is_assigned(state, cls, access.name) or access.name.startswith("__"):
+    if hierarchy.is_assigned(state, cls, access.name) or access.name.startswith("__"):
         return
     for hook in ("__getattr__", "__getattribute__"):
-        if is_defined(state, cls, hook):
+        if hierarchy.is_defined(state, cls, hook):
             name = state.object(ir.OBJ_STRING, access.name)
             call_accessor(state, attribute_node(state, receiver, hook), access, name)
 
@@ -202,7 +189,7 @@ def _resolve_on_class(state: State, holder: Object | None, receiver: Object, acc
     _, owner, name, node = access
     if holder is None:
         if owner == receiver:
-            watch_metaclasses(state, receiver, _resolve_in_metaclass, receiver, access)
+            hierarchy.watch_metaclasses(state, receiver, _resolve_in_metaclass, receiver, access)
         elif hasattr(object, name):
             state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"builtins.object.{name}"))
         return
@@ -210,13 +197,13 @@ def _resolve_on_class(state: State, holder: Object | None, receiver: Object, acc
     if kind == ir.OBJ_EXTERNAL:
         state.add(node, state.object(ir.OBJ_EXTERNAL_MEMBER, f"{first}.{name}"))
     elif state.is_first("bind", holder, receiver, name, node):
-        state.subscribe(class_field(state, holder, name), _bind_to_class, receiver, access)
-        if is_enum(state, receiver) and is_enum_member(state, holder, name):
+        state.subscribe(hierarchy.class_field(state, holder, name), _bind_to_class, receiver, access)
+        if hierarchy.is_enum(state, receiver) and is_enum_member(state, holder, name):
             state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
 
 
 def _resolve_in_metaclass(state: State, meta: Object, cls: Object, access: Access) -> None:
-    state.subscribe(method_node(state, meta, access.name), _bind_to_instance, cls, access)
+    state.subscribe(hierarchy.method_node(state, meta, access.name), _bind_to_instance, cls, access)
 
 
 def is_enum_member(state: State, cls: Object, name: str) -> bool:
@@ -243,7 +230,7 @@ def _bind_to_instance(state: State, obj: Object, receiver: Object, access: Acces
         is_instance = state.kind[receiver] == ir.OBJ_INSTANCE
         owner = state.objects[receiver].first if is_instance else receiver
         state.subscribe(state.field(obj, "inner"), _bind_wrapped, how, owner, node)
-    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__get__"):
+    elif kind == ir.OBJ_INSTANCE and hierarchy.is_defined(state, first, "__get__"):
         call_accessor(state, attribute_node(state, obj, "__get__"), access, receiver)
     else:
         state.add(node, obj)
@@ -256,9 +243,9 @@ def _bind_to_class(state: State, obj: Object, receiver: Object, access: Access) 
         state.add(access.node, hint_like(state.object(ir.OBJ_BOUND_METHOD, strong(obj), receiver), obj))
     elif kind == ir.OBJ_STATIC_OR_CLASS_METHOD:
         state.subscribe(state.field(obj, "inner"), _bind_wrapped, how, receiver, access.node)
-    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__get__"):
+    elif kind == ir.OBJ_INSTANCE and hierarchy.is_defined(state, first, "__get__"):
         call_accessor(state, attribute_node(state, obj, "__get__"), access)
-    elif kind not in ENUM_NON_MEMBERS and is_enum(state, receiver):
+    elif kind not in ENUM_NON_MEMBERS and hierarchy.is_enum(state, receiver):
         state.add(access.node, state.object(ir.OBJ_INSTANCE, receiver))
     else:
         state.add(access.node, obj)
@@ -291,15 +278,15 @@ def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
         return
     kind, first, site, _ = state.objects[obj]
     if kind == ir.OBJ_CLASS:
-        add_class_field(state, obj, name)
-        state.flow(src, class_field(state, obj, name))
+        hierarchy.add_class_field(state, obj, name)
+        state.flow(src, hierarchy.class_field(state, obj, name))
         return
     if kind == ir.OBJ_INSTANCE:
         if site is not None:
             state.flow(src, state.field(state.object(ir.OBJ_INSTANCE, first, ANY_SITE), name))
         access = Access("set", obj, name, src)
-        watch_attribute(state, first, name, _watch_setter, access)
-        if is_defined(state, first, "__setattr__"):
+        hierarchy.watch_attribute(state, first, name, _watch_setter, access)
+        if hierarchy.is_defined(state, first, "__setattr__"):
             hook = attribute_node(state, obj, "__setattr__")
             call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
     elif kind == ir.OBJ_MODULE and name in state.programs[first].variables:
@@ -310,14 +297,14 @@ def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
 def _watch_setter(state: State, holder: Object | None, access: Access) -> None:
     """Call the setter of a property or `__set__` of a descriptor that the class has for the attribute."""
     if state.is_repository_class(holder) and state.is_first("watch setter", holder, access):
-        state.subscribe(class_field(state, holder, access.name), _call_setter, access)
+        state.subscribe(hierarchy.class_field(state, holder, access.name), _call_setter, access)
 
 
 def _call_setter(state: State, obj: Object, access: Access) -> None:
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_PROPERTY:
         call_accessor(state, state.field(obj, "fset"), access, bound=access.owner)
-    elif kind == ir.OBJ_INSTANCE and is_defined(state, first, "__set__"):
+    elif kind == ir.OBJ_INSTANCE and hierarchy.is_defined(state, first, "__set__"):
         call_accessor(state, attribute_node(state, obj, "__set__"), access, access.owner)
 
 
@@ -327,10 +314,10 @@ def delete_attribute(state: State, obj: Object, name: str) -> None:
     if kind != ir.OBJ_INSTANCE:
         return
     access = Access("del", obj, name)
-    if is_defined(state, cls, "__delattr__"):
+    if hierarchy.is_defined(state, cls, "__delattr__"):
         hook = attribute_node(state, obj, "__delattr__")
         call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
-    state.subscribe(method_node(state, cls, name), _call_deleter, access)
+    state.subscribe(hierarchy.method_node(state, cls, name), _call_deleter, access)
 
 
 def _call_deleter(state: State, obj: Object, access: Access) -> None:

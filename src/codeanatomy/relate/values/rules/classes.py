@@ -9,18 +9,9 @@ Tests: `tests/unit/relate/test_callgraph_cases.py`.
 from __future__ import annotations
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method, record
 from codeanatomy.relate.values.function_copies import MAX_WRAPPER_COPIES
-from codeanatomy.relate.values.hierarchy import (
-    class_field,
-    is_defined,
-    is_enum,
-    metaclass_nodes,
-    method_node,
-    watch_attribute,
-    watch_metaclasses,
-    wrapping_class,
-)
 from codeanatomy.relate.values.models.table import call_container_method
 from codeanatomy.relate.values.records import fill_record, find_record
 from codeanatomy.relate.values.rules.attributes import is_enum_member
@@ -32,17 +23,17 @@ from codeanatomy.relate.values.state import Call, State
 
 def instantiate(state: State, cls: Object, call: Call) -> None:
     """Call a class: by `__call__` of its metaclass if it has one, else construct an instance."""
-    watch_metaclasses(state, cls, _call_method_of, "__call__", strong(cls), call)
+    hierarchy.watch_metaclasses(state, cls, _call_method_of, "__call__", strong(cls), call)
     record(state, call, cls)
-    metas = [meta for value in metaclass_nodes(state, cls) for meta in state.points_to[value] or ()]
+    metas = [meta for value in hierarchy.metaclass_nodes(state, cls) for meta in state.points_to[value] or ()]
     own = [strong(meta) for meta in metas if state.kind[meta] == ir.OBJ_CLASS]
-    if not any(is_defined(state, meta, "__call__") for meta in own):
+    if not any(hierarchy.is_defined(state, meta, "__call__") for meta in own):
         construct(state, cls, call)
 
 
 def _call_method_of(state: State, cls: Object, name: str, receiver: Object, call: Call) -> None:
     """Call a method of a class of the repository, with this receiver."""
-    state.subscribe(method_node(state, cls, name), _call_function, receiver, call)
+    state.subscribe(hierarchy.method_node(state, cls, name), _call_function, receiver, call)
 
 
 def _call_function(state: State, obj: Object, receiver: Object, call: Call) -> None:
@@ -58,17 +49,18 @@ def construct(state: State, obj: Object, call: Call) -> None:
     weak, cls = is_hint(obj), strong(obj)
     site = call.dst if call.dst >= 0 and not weak and _is_new_wrapper(state, cls) else None
     instance = state.object(ir.OBJ_INSTANCE, cls, site)
-    if is_defined(state, cls, "__new__"):
+    if hierarchy.is_defined(state, cls, "__new__"):
         created = state.new_node()
         _call_method_of(state, cls, "__new__", cls, call.with_args(call.args, created))
         state.flow(created, call.dst, weak)
     state.add(call.dst, as_hint(instance, weak))
     is_record = find_record(state, cls) is not None
-    if not is_record and is_defined(state, cls, "__init__"):
+    if not is_record and hierarchy.is_defined(state, cls, "__init__"):
         init = attribute_node(state, instance, "__init__")
         call_node(state, init, call.with_args(call.args, -1), weak)
         return
-    watch_attribute(state, cls, "__init__", _construct_late, instance, call.with_args(call.args), weak)
+    late = call.with_args(call.args)
+    hierarchy.watch_attribute(state, cls, "__init__", _construct_late, instance, late, weak)
     container = None if weak or is_record else as_container(state, instance, "__init__")
     if container is not None:
         # The initial elements of an instance of a list or dict subclass.
@@ -78,7 +70,7 @@ def construct(state: State, obj: Object, call: Call) -> None:
 
 def _is_new_wrapper(state: State, cls: Object) -> bool:
     """Whether instances of a class wrap functions, and one more of them is distinguished; count it."""
-    holder = wrapping_class(state, cls)
+    holder = hierarchy.wrapping_class(state, cls)
     if holder is None or state.classes.wrapping[holder] >= MAX_WRAPPER_COPIES:
         return False
     state.classes.wrapping[holder] += 1
@@ -101,12 +93,12 @@ def create_class(state: State, file: int, op: ir.Op) -> None:
     cls = state.object(ir.OBJ_CLASS, file, number)
     call = Call((file, site), [], -1, "class")
     declared = state.programs[file].classes[number]
-    watch_metaclasses(state, cls, _create_by_metaclass, cls, call)
-    inherited = method_node(state, cls, "__init_subclass__", after=cls)
+    hierarchy.watch_metaclasses(state, cls, _create_by_metaclass, cls, call)
+    inherited = hierarchy.method_node(state, cls, "__init_subclass__", after=cls)
     state.subscribe(inherited, _call_function, cls, call)
     for name in declared.attrs:
-        state.subscribe(class_field(state, cls, name), _call_set_name, call)
-    if is_enum(state, cls) and is_defined(state, cls, "__init__"):
+        state.subscribe(hierarchy.class_field(state, cls, name), _call_set_name, call)
+    if hierarchy.is_enum(state, cls) and hierarchy.is_defined(state, cls, "__init__"):
         init = attribute_node(state, state.object(ir.OBJ_INSTANCE, cls), "__init__")
         for name, (node, _) in declared.attrs.items():
             if is_enum_member(state, cls, name):

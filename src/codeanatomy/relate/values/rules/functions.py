@@ -16,21 +16,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from codeanatomy.relate import program as ir
-from codeanatomy.relate.values.arguments import (
-    VARIADIC,
-    ArgumentMatch,
-    PassedArgument,
-    is_accepted_call,
-    match_parameters,
-)
+from codeanatomy.relate.values import arguments
+from codeanatomy.relate.values.arguments import VARIADIC, ArgumentMatch, PassedArgument
 from codeanatomy.relate.values.dispatch import record
-from codeanatomy.relate.values.function_copies import (
-    MAX_COPIES,
-    MAX_WRAPPER_COPIES,
-    copy_for_receiver,
-    copy_of,
-    original,
-)
+from codeanatomy.relate.values.function_copies import copy_for_receiver, copy_of, original
 from codeanatomy.relate.values.rules.containers import container_kind, element_nodes, merge_into, put_into
 from codeanatomy.relate.values.rules.objects import admit_object
 from codeanatomy.relate.values.rules.protocols import iterate, unpack
@@ -70,8 +59,7 @@ def enter_function(state: State, obj: Object, receiver: Object | None, call: Cal
         state.calls.invoked.add(function_object)
         key = (file, state.objects[obj].second)
         if key in state.copies.copyable:
-            limit = MAX_WRAPPER_COPIES if call.is_decorator else MAX_COPIES
-            obj = copy_of(state, obj, call.where, limit)
+            obj = copy_of(state, obj, call.where, is_wrapper=call.is_decorator)
         if receiver is not None:
             obj = copy_for_receiver(state, obj, receiver)
         if key in state.copies.forwarding:
@@ -93,10 +81,9 @@ def match_arguments(state: State, function: Object, args: Sequence[ir.Arg], skip
     result = state.calls.matches.get(key)
     if result is None:
         parameters = state.function(function)[1].parameters
-        passed, unfilled = match_parameters(parameters, args, skip)
-        result = state.calls.matches[key] = ArgumentMatch(
-            passed, unfilled, is_accepted_call(parameters, args, passed, unfilled)
-        )
+        passed, unfilled = arguments.match_parameters(parameters, args, skip)
+        is_accepted = arguments.is_accepted_call(parameters, args, passed, unfilled)
+        result = state.calls.matches[key] = ArgumentMatch(passed, unfilled, is_accepted)
     return result
 
 

@@ -14,13 +14,7 @@ from collections.abc import Sequence
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import call_special_method
 from codeanatomy.relate.values.hierarchy import defining_class
-from codeanatomy.relate.values.rules.containers import (
-    ALL_ELEMENTS,
-    container_kind,
-    merge_from,
-    new_container,
-    put,
-)
+from codeanatomy.relate.values.rules import containers
 from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.values.state import Call, State, positional
 
@@ -67,9 +61,9 @@ def _apply_to_left(state: State, obj: Object, names: Sequence[str], call: Call) 
     if kind == ir.OBJ_INSTANCE:
         call_special_method(state, obj, names, call)
     elif kind == ir.OBJ_CONTAINER:
-        both = new_container(state, container_kind(state, obj), call.where)
-        put(state, both, None, state.field(obj, ALL_ELEMENTS))
-        state.subscribe(call.argument(0), merge_from, both)
+        both = containers.new_container(state, containers.container_kind(state, obj), call.where)
+        containers.put(state, both, None, state.field(obj, containers.ALL_ELEMENTS))
+        state.subscribe(call.argument(0), containers.merge_from, both)
         state.add(call.dst, both)
     elif kind == ir.OBJ_STRING or (
         kind == ir.OBJ_EXTERNAL_INSTANCE and first.startswith(("builtins.", "pathlib."))
@@ -84,7 +78,8 @@ def _apply_to_left(state: State, obj: Object, names: Sequence[str], call: Call) 
 def _format(state: State, obj: Object, conversion: Call) -> None:
     """Call the string conversions of `"%s" % x` and `"%s" % (x, y)`."""
     if state.kind[obj] == ir.OBJ_CONTAINER:
-        state.subscribe(state.field(obj, ALL_ELEMENTS), call_special_method, CONVERSIONS, conversion)
+        elements = state.field(obj, containers.ALL_ELEMENTS)
+        state.subscribe(elements, call_special_method, CONVERSIONS, conversion)
     else:
         call_special_method(state, obj, CONVERSIONS, conversion)
 

@@ -13,15 +13,8 @@ from __future__ import annotations
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method
 from codeanatomy.relate.values.hierarchy import defining_class, is_defined, is_enum
-from codeanatomy.relate.values.rules.containers import (
-    ALL_ELEMENTS,
-    KEYS,
-    STRING_TYPES,
-    as_container,
-    container_kind,
-    element_nodes,
-    put,
-)
+from codeanatomy.relate.values.rules import containers
+from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, KEYS, container_kind, put
 from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import NOWHERE, Call, Container, SiteKey, State, positional
 
@@ -43,7 +36,7 @@ def iterate(state: State, obj: Object, dst: int, where: SiteKey) -> None:
         state.add(dst, as_hint(pair, weak))
     elif kind == ir.OBJ_GENERATOR:
         state.flow(state.function_node(first, state.function(first)[1].yields), dst, weak)
-    elif kind == ir.OBJ_EXTERNAL_INSTANCE and first in STRING_TYPES:
+    elif kind == ir.OBJ_EXTERNAL_INSTANCE and first in containers.STRING_TYPES:
         state.add(dst, obj)
     elif kind == ir.OBJ_STRING or (kind == ir.OBJ_EXTERNAL_INSTANCE and first == "io.TextIOWrapper"):
         state.add(dst, state.object(ir.OBJ_EXTERNAL_INSTANCE, "builtins.str"))
@@ -58,7 +51,7 @@ def iterate(state: State, obj: Object, dst: int, where: SiteKey) -> None:
 
 def _iterate_instance(state: State, obj: Object, dst: int, where: SiteKey) -> None:
     cls = state.objects[obj].first
-    inner = as_container(state, obj, "__iter__")
+    inner = containers.as_container(state, obj, "__iter__")
     if inner is not None:
         iterate(state, inner, dst, where)
     for name, next_name in (("__aiter__", "__anext__"), ("__iter__", "__next__")):
@@ -90,10 +83,10 @@ def unpack(state: State, obj: Object, position: str | None, dst: int) -> None:
     kind = state.kind[obj]
     container = obj if kind == ir.OBJ_CONTAINER else None
     if kind == ir.OBJ_INSTANCE:
-        container = as_container(state, obj, "__iter__")
+        container = containers.as_container(state, obj, "__iter__")
     if container is not None and container_kind(state, container) in ("tuple", "list"):
         for key in _unpacked_keys(state, container, position):
-            for node in element_nodes(state, container, key):
+            for node in containers.element_nodes(state, container, key):
                 state.flow(node, dst, is_hint(obj))
     else:
         # Special methods are recorded at the site of the assignment, by ir.OP_ITERATE.
