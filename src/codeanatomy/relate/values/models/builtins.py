@@ -92,6 +92,15 @@ def run_special(c: ModelCall, names: Sequence[str], result: str | None = None) -
         c.returns(c.instance(result))
 
 
+def run_special_of_all(c: ModelCall, names: Sequence[str], result: str | None = None) -> None:
+    """Call a special method of each argument; of those by keyword only if the result depends on them."""
+    for how, _, node in c.pending.args:
+        if how == ir.POSITIONAL or result is not None:
+            c.call_special(node, names)
+    if result is not None:
+        c.returns(c.instance(result))
+
+
 def return_special(c: ModelCall, names: Sequence[str]) -> None:
     """Return the result of a special method of the argument."""
     for node in c.positional[:1]:
@@ -273,32 +282,19 @@ def split(c: ModelCall) -> None:
     c.returns(c.container("list", c.node(c.instance("builtins.str"))))
 
 
-def print_(c: ModelCall) -> None:
-    for node in c.positional:
-        c.call_special(node, CONVERSIONS)
-
-
-def format_(c: ModelCall) -> None:
-    for _, _, node in c.pending.args:
-        c.call_special(node, ("__format__", *CONVERSIONS))
-    c.returns(c.instance("builtins.str"))
-
-
 # -- methods of containers: `c.callee` is the container, `c.name` the name of the method
 
 
-def add(c: ModelCall, position: int = 0) -> None:
+def add(c: ModelCall, position: int = 0, *, moves: bool = False) -> None:
+    """Add an argument at an unknown key; `insert` moves the other elements."""
     c.put(c.callee, None, c.argument(position))
+    if moves:
+        forget_keys(c.state, c.callee)
 
 
 def extend(c: ModelCall) -> None:
     c.put(c.callee, None, c.iterate(c.argument(0)))
     c.returns(c.callee)
-
-
-def insert(c: ModelCall) -> None:
-    add(c, 1)
-    forget_keys(c.state, c.callee)
 
 
 def reorder(c: ModelCall) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import PurePosixPath
 
 from codeanatomy.relate import program as ir
@@ -65,9 +66,7 @@ def link_fixtures(state: State) -> None:
     for fixture in linker.fixtures:
         if fixture not in linker.linked:
             # Requested by no test of the repository.
-            file, definition = state.function(fixture)
-            cls = state.object(ir.OBJ_CLASS, file, definition.owner) if definition.owner >= 0 else None
-            linker.link([fixture], linker.scope(cls, file), {})
+            linker.link([fixture], linker.scope(linker.home(fixture)), {})
 
 
 class FixtureLinker:
@@ -85,14 +84,20 @@ class FixtureLinker:
         # Functions whose requests are linked, with the scopes and arguments they are linked for.
         self.linked: dict[Object, set[tuple[object, ...]]] = {}
         self._tables: dict[Object, Table] = {}
-        self._scopes: dict[tuple[Object | None, int], Scope] = {}
-        # Values of parametrized names, by the call of the mark.
-        self._values: dict[ModelCall, dict[str, int]] = {}
+        # Computed once for each class or module, and for each mark.
+        self.scope, self._split = cache(self._find_scope), cache(self._split_values)
         self._plugins: Table = {}
         for file in dict.fromkeys(state.objects[each].first for each in self.fixtures):
             if not self._is_test_file(file) and not state.programs[file].path.endswith(CONFTEST):
                 for name, fixtures in self._table(state.object(ir.OBJ_MODULE, file)).items():
                     self._plugins.setdefault(name, []).extend(fixtures)
+
+    def home(self, function: Object) -> Object:
+        """Return the class of a method, or the module of a function."""
+        file, definition = self.state.function(function)
+        if definition.owner >= 0:
+            return self.state.object(ir.OBJ_CLASS, file, definition.owner)
+        return self.state.object(ir.OBJ_MODULE, file)
 
     def _is_test_file(self, file: int) -> bool:
         return TEST_FILE.fullmatch(PurePosixPath(self.state.programs[file].path).stem) is not None
@@ -125,18 +130,15 @@ class FixtureLinker:
                 table[self.fixtures[fixtures[0]].text(-1, "name") or name] = fixtures
         return table
 
-    def scope(self, cls: Object | None, file: int) -> Scope:
+    def _find_scope(self, home: Object) -> Scope:
         """Return the fixtures that tests of a class or module see, without those of plugins."""
-        state, scope = self.state, self._scopes.get((cls, file))
-        if scope is None:
-            paths = [str(each / CONFTEST) for each in PurePosixPath(state.programs[file].path).parents]
-            files = dict.fromkeys([file, *(state.files[path] for path in paths if path in state.files)])
-            modules = [state.object(ir.OBJ_MODULE, each) for each in files]
-            scope = {}
-            for holder in modules if cls is None else [cls, *modules]:
-                for name, fixtures in self._table(holder).items():
-                    scope.setdefault(name, []).append(fixtures)
-            self._scopes[cls, file] = scope
+        state, file = self.state, self.state.objects[home].first
+        paths = [str(each / CONFTEST) for each in PurePosixPath(state.programs[file].path).parents]
+        files = [file, *(state.files[path] for path in paths if path in state.files)]
+        scope: dict[str, list[list[Object]]] = {}
+        for holder in dict.fromkeys([home, *(state.object(ir.OBJ_MODULE, each) for each in files)]):
+            for name, fixtures in self._table(holder).items():
+                scope.setdefault(name, []).append(fixtures)
         return scope
 
     def _resolve(self, name: str, scope: Scope, requester: Object | None = None) -> Sequence[Object]:
@@ -145,41 +147,37 @@ class FixtureLinker:
         own = [number for number, level in enumerate(levels) if requester in level]
         return next(iter(levels[own[0] + 1 :] if own else levels), [])
 
-    def _marks(self, test: Object, cls: Object | None, file: int) -> Iterable[ModelCall]:
+    def _marks(self, test: Object, home: Object) -> Iterable[ModelCall]:
         """Return the marks of a test, its class and its module."""
-        state = self.state
-        holders = [test, *(() if cls is None else mro(state, cls))]
+        state, file = self.state, self.state.objects[home].first
+        holders = [test, *(mro(state, home) if state.kind[home] == ir.OBJ_CLASS else ())]
         assigned = state.node(file, state.programs[file].variables.get("pytestmark", (-1, ir.NOTHING))[1])
         elements = [state.field(each, ALL_ELEMENTS) for each in state.objects_at(assigned)]
         objects = [obj for node in (assigned, *elements) for obj in state.objects_at(node)]
         marks = [state.objects[obj].second for obj in objects if state.kind[obj] == ir.OBJ_EXTERNAL]
-        return dict.fromkeys(
-            [*(mark for each in holders for mark in state.marks.get(each, ())), *filter(None, marks)]
-        )
+        own = [mark for each in holders for mark in state.marks.get(each, ())]
+        return dict.fromkeys([*own, *filter(None, marks)])
 
     # -- links
 
     def link_test(self, test: Object) -> None:
         """Link a function for each class or module in which pytest collects it as a test."""
-        state = self.state
-        file, function = state.function(test)
-        classes: list[Object | None] = [None]
-        if function.owner >= 0:
-            owner = state.object(ir.OBJ_CLASS, file, function.owner)
-            classes = [*inheriting_classes(state, owner, function.name)]
-        for cls in classes:
-            home = file if cls is None else state.cls(cls)[0]
-            bases = [] if cls is None else external_bases(state, cls)
-            is_unittest = any(name.endswith("TestCase") for name in bases)
-            is_collected = cls is None or is_unittest or state.cls(cls)[1].name.startswith("Test")
-            if is_collected and self._is_test_file(home) and test not in self.fixtures:
-                self._link_collected(test, cls, home, is_unittest)
+        state, home = self.state, self.home(test)
+        if state.kind[home] == ir.OBJ_MODULE:
+            self._link_collected(test, home, is_unittest=False)
+            return
+        for cls in inheriting_classes(state, home, state.function(test)[1].name):
+            is_unittest = any(name.endswith("TestCase") for name in external_bases(state, cls))
+            if is_unittest or state.cls(cls)[1].name.startswith("Test"):
+                self._link_collected(test, cls, is_unittest)
 
-    def _link_collected(self, test: Object, cls: Object | None, file: int, is_unittest: bool) -> None:
+    def _link_collected(self, test: Object, home: Object, is_unittest: bool) -> None:
         """Link a test of a class or module; unittest passes no arguments."""
-        scope, arguments, started = self.scope(cls, file), dict[str, int](), list[Object]()
+        if test in self.fixtures or not self._is_test_file(self.state.objects[home].first):
+            return
+        scope, arguments, started = self.scope(home), dict[str, int](), list[Object]()
         names = [name for name, levels in scope.items() if any(self._is_autouse(each) for each in levels)]
-        for mark in self._marks(test, cls, file):
+        for mark in self._marks(test, home):
             if mark.name == "pytest.mark.usefixtures":
                 names += [mark.text(position) or "" for position in range(len(mark.positional))]
             elif mark.name == "pytest.mark.parametrize":
@@ -235,16 +233,14 @@ class FixtureLinker:
         own = None if mark is None else requester
         value = self.state.object(ir.OBJ_EXTERNAL_INSTANCE, BUILTIN_FIXTURES[name], own)
         if mark is not None and mark.argument(-1, "params") >= 0:
-            nodes = self._split(mark, ["param"], mark.argument(-1, "params"))
+            nodes = self._split(mark, ("param",), mark.argument(-1, "params"))
             self.state.flow(nodes["param"], self.state.field(value, "param"))
         return value
 
     def _add_arguments(self, mark: ModelCall, scope: Scope, arguments: dict[str, int]) -> None:
         """Add the arguments of `parametrize`; those that are indirect go to fixtures."""
-        names, indirect = (
-            re.findall(r"\w+", mark.text(0, "argnames") or ""),
-            mark.constant(2, "indirect") or "",
-        )
+        names = tuple(re.findall(r"\w+", mark.text(0, "argnames") or ""))
+        indirect = mark.constant(2, "indirect") or ""
         for name, node in self._split(mark, names, mark.argument(1, "argvalues")).items():
             if indirect != "True" and name not in re.findall(r"\w+", indirect):
                 arguments[name] = node
@@ -252,15 +248,14 @@ class FixtureLinker:
             for fixture in self._resolve(name, scope):
                 self.state.flow(node, self.state.field(self._builtin("request", fixture), "param"))
 
-    def _split(self, mark: ModelCall, names: Sequence[str], values: int) -> Mapping[str, int]:
+    def _split_values(self, mark: ModelCall, names: tuple[str, ...], values: int) -> Mapping[str, int]:
         """Return nodes with the elements of a sequence by name; of several names with what these contain."""
-        if mark not in self._values:
-            element = mark.iterate(values)
-            self._values[mark] = {name: mark.node() for name in names}
-            for position, node in enumerate(self._values[mark].values()):
-                rule = _unpack_set if len(names) == 1 else unpack
-                self.state.subscribe(element, rule, str(position), node)
-        return self._values[mark]
+        element = mark.iterate(values)
+        nodes = {name: mark.node() for name in names}
+        for position, node in enumerate(nodes.values()):
+            rule = _unpack_set if len(names) == 1 else unpack
+            self.state.subscribe(element, rule, str(position), node)
+        return nodes
 
 
 def _unpack_set(state: State, obj: Object, position: str, dst: int) -> None:
