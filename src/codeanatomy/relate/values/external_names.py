@@ -6,16 +6,20 @@
     datetime.date.fromisoformat    looks like a constructor of its class
 
 What builtins and classes of the standard library have is data (`builtins.txt`, `standard_library.txt`), the
-same under every interpreter; everything else is judged by its spelling.
+same under every interpreter; so are containers and records (`known_names.txt`). Everything else is judged by
+its spelling.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
 from msgspec import Struct
 
+FOLDER = files("codeanatomy.relate.values")
 # Classes with lower-case names of which no table lists what they have.
 LOWER_CASE_CLASSES = frozenset({"array.array", "itertools.count", "itertools.cycle", "itertools.repeat"})
 # Bases that add no members.
@@ -32,13 +36,42 @@ class KnownClass(Struct, frozen=True):
     is_open: bool
 
 
+def read_table(text: str) -> Iterator[tuple[str, list[str]]]:
+    r"""Yield the heads of a table of names, each with the names in the indented lines below it.
+
+    >>> list(read_table("fixture pathlib.Path\n    tmp_path\n# why\ncontainer list\n    a.{b,c} d"))
+    [('fixture pathlib.Path', ['tmp_path']), ('container list', ['a.b', 'a.c', 'd'])]
+    """
+    for block in re.split(r"\n(?=\S)", text):
+        head, *rows = block.splitlines()
+        if not head.startswith("#"):
+            yield head, [name for row in rows for pattern in row.split() for name in _expand(pattern)]
+
+
+def _expand(pattern: str) -> list[str]:
+    """Return the names that a pattern with alternatives in braces stands for."""
+    head, brace, rest = pattern.partition("{")
+    alternatives, _, tail = rest.partition("}")
+    if not brace:
+        return [pattern]
+    return [name for each in alternatives.split(",") for name in _expand(head + each + tail)]
+
+
+def _read_known() -> dict[str, dict[str, str]]:
+    """Return what `known_names.txt` states: by fact and name."""
+    known: dict[str, dict[str, str]] = {}
+    for head, names in read_table(FOLDER.joinpath("known_names.txt").read_text(encoding="utf-8")):
+        fact, value = head.split()
+        known.setdefault(fact, {}).update(dict.fromkeys(names, value))
+    return known
+
+
 def _read_classes() -> tuple[dict[str, KnownClass], dict[str, str]]:
     """Return the classes of the tables, and the class of each builtin that is none."""
     classes: dict[str, KnownClass] = {}
     instances: dict[str, str] = {}
-    folder = files("codeanatomy.relate.values")
     for name in ("builtins.txt", "standard_library.txt"):
-        for line in folder.joinpath(name).read_text(encoding="utf-8").splitlines():
+        for line in FOLDER.joinpath(name).read_text(encoding="utf-8").splitlines():
             head, _, tail = line.partition(")")
             cls, opening, bases = head.partition("(")
             if line.startswith("#"):
@@ -52,6 +85,8 @@ def _read_classes() -> tuple[dict[str, KnownClass], dict[str, str]]:
     return classes, instances
 
 
+# By kind of fact and name: containers, records, fixtures.
+KNOWN = _read_known()
 # Classes by name, and the class of each builtin function or constant.
 CLASSES, CLASS_OF_BUILTIN = _read_classes()
 BUILTINS = frozenset(

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.arguments import match_parameters
 from codeanatomy.relate.values.dispatch import attribute_node, call_node
+from codeanatomy.relate.values.external_names import KNOWN
 from codeanatomy.relate.values.hierarchy import bases, class_field, defining_class, is_defined, mro
 from codeanatomy.relate.values.rules.containers import instance_container, new_container, put
 from codeanatomy.relate.values.rules.functions import pass_argument
@@ -29,24 +30,11 @@ from codeanatomy.relate.values.state import Call, State, positional
 # Role of the call of a field's default factory.
 DEFAULT_FACTORY = "default_factory"
 # Forms of records. Old attrs classes have the fields that are made by `attr.ib`.
-# The decorators are in `models/models.txt`.
-DATACLASS, ATTRS, OLD_ATTRS = "dataclass", "attrs", "attr.s"
-NAMED_TUPLE, MODEL, STRUCT = "namedtuple", "pydantic", "msgspec"
-RECORD_BASES = {
-    **dict.fromkeys(("typing.NamedTuple", "typing_extensions.NamedTuple"), NAMED_TUPLE),
-    **dict.fromkeys(
-        ("pydantic.BaseModel", "pydantic.main.BaseModel", "pydantic.generics.GenericModel"), MODEL
-    ),
-    **dict.fromkeys(("pydantic.BaseSettings", "pydantic_settings.BaseSettings"), MODEL),
-    "msgspec.Struct": STRUCT,
-    "collections.namedtuple": NAMED_TUPLE,
-}
-# What runs after the fields are set.
-POST_INIT = {
-    **dict.fromkeys((DATACLASS, STRUCT), "__post_init__"),
-    **dict.fromkeys((ATTRS, OLD_ATTRS), "__attrs_post_init__"),
-    MODEL: "model_post_init",
-}
+# They are in `known_names.txt` by base, and in `models/models.txt` by decorator.
+ATTRS, OLD_ATTRS, NAMED_TUPLE, MODEL = "attrs", "attr.s", "namedtuple", "pydantic"
+RECORD_BASES = KNOWN["record"]
+# What runs after the fields are set, by form.
+POST_INIT = KNOWN["post_init"]
 # Functions whose results describe fields, and those that make a field of a name without annotation.
 SPECIFIERS = frozenset({"field", "Field", "PrivateAttr", "ib", "attrib"})
 ATTRS_SPECIFIERS = frozenset({"field", "ib", "attrib"})

@@ -9,7 +9,6 @@ Tests: `tests/unit/relate/test_models.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from importlib.resources import files
@@ -17,6 +16,7 @@ from inspect import signature
 from typing import Any
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.values.external_names import read_table
 from codeanatomy.relate.values.models import builtins, library
 from codeanatomy.relate.values.models.builtins import Model
 from codeanatomy.relate.values.models.model_call import ModelCall
@@ -33,28 +33,16 @@ def read_models(text: str) -> dict[str, Model]:
     ['re.match', 're.search']
     """
     models: dict[str, Model] = {}
-    for block in re.split(r"\n(?=\S)", text):
-        head, *rows = block.splitlines()
-        if head.startswith("#"):
-            continue
+    for head, names in read_table(text):
         function, *options = head.split()
         model = partial(FUNCTIONS[function], **dict(map(_option, options)))
         # Raises a TypeError if the model has no such option.
         signature(model).bind(None)
-        for name in [name for row in rows for pattern in row.split() for name in _expand(pattern)]:
+        for name in names:
             if name in models:
                 raise ValueError(f"{name} has two models")
             models[name] = model
     return models
-
-
-def _expand(pattern: str) -> list[str]:
-    """Return the names that a pattern with alternatives in braces stands for."""
-    head, brace, rest = pattern.partition("{")
-    alternatives, _, tail = rest.partition("}")
-    if not brace:
-        return [pattern]
-    return [name for each in alternatives.split(",") for name in _expand(head + each + tail)]
 
 
 def _option(text: str) -> tuple[str, Any]:

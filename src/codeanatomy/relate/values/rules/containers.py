@@ -16,18 +16,13 @@ from collections.abc import Generator
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node, call_node, call_special_method
-from codeanatomy.relate.values.external_names import may_have
+from codeanatomy.relate.values.external_names import KNOWN, may_have
 from codeanatomy.relate.values.hierarchy import defining_class, external_bases, is_defined, is_enum
 from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import Call, Container, SiteKey, State, positional
 
 # Builtin containers, and classes that behave like them.
-CONTAINERS = {
-    **{f"builtins.{kind}": kind for kind in ("list", "dict", "set", "tuple", "frozenset")},
-    **dict.fromkeys(("collections.OrderedDict", "collections.defaultdict", "collections.UserDict"), "dict"),
-    **dict.fromkeys(("collections.deque", "collections.UserList"), "list"),
-    **dict.fromkeys(("typing.NamedTuple", "collections.namedtuple"), "tuple"),
-}
+CONTAINERS = KNOWN["container"]
 STRING_TYPES = ("builtins.str", "builtins.bytes")
 # Fields of a container: all elements, those at unknown keys, the keys, and the factory of a defaultdict.
 ALL_ELEMENTS = "[*]"

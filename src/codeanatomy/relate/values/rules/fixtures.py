@@ -23,6 +23,7 @@ from pathlib import PurePosixPath
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import record
+from codeanatomy.relate.values.external_names import KNOWN
 from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.hierarchy import external_bases, mro
 from codeanatomy.relate.values.models.library import PARAMETER_SET
@@ -37,20 +38,7 @@ from codeanatomy.relate.values.state import Call, State
 TEST_FILE, CONFTEST = re.compile(r"test_.*|.*_test"), "conftest.py"
 FIXTURE_DECORATORS = ("pytest.fixture", "pytest.yield_fixture", "pytest_asyncio.fixture")
 # Fixtures of pytest and its usual plugins, by the class of their value.
-BUILTIN_FIXTURES = {
-    **dict.fromkeys(("capsys", "capsysbinary", "capfd", "capfdbinary"), "pytest.CaptureFixture"),
-    "caplog": "pytest.LogCaptureFixture",
-    "mocker": "pytest_mock.MockerFixture",
-    "monkeypatch": "pytest.MonkeyPatch",
-    "pytestconfig": "pytest.Config",
-    "pytester": "pytest.Pytester",
-    "recwarn": "pytest.WarningsRecorder",
-    "request": "pytest.FixtureRequest",
-    "tmp_path": "pathlib.Path",
-    "tmp_path_factory": "pytest.TempPathFactory",
-    "tmpdir": "py.path.local",
-    "tmpdir_factory": "pytest.TempdirFactory",
-}
+BUILTIN_FIXTURES = KNOWN["fixture"]
 # Fixtures by name; of several with one name any may run. A scope has those of each name from near to far.
 Table = dict[str, list[Object]]
 Scope = Mapping[str, list[list[Object]]]
