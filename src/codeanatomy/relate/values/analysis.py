@@ -22,21 +22,17 @@ from codeanatomy.relate.values.forwarding import forwarding_calls
 from codeanatomy.relate.values.function_copies import apply_to_copy, copyable_functions
 from codeanatomy.relate.values.hierarchy import watch_bases
 from codeanatomy.relate.values.rules import (
+    assumptions,
     attributes,
     calls,
     classes,
     containers,
+    fixtures,
     imports,
     objects,
     operators,
     protocols,
 )
-from codeanatomy.relate.values.rules.assumptions import (
-    apply_unknown_decorator,
-    enter_uncalled,
-    hint_results,
-)
-from codeanatomy.relate.values.rules.fixtures import link_fixtures
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from codeanatomy.relate.values.state import OperationRule, Round, RuleTables, SiteKey, State
 
@@ -98,7 +94,7 @@ CALLS: Round = {
 # Annotations, and exceptions that are caught but not raised.
 HINTS: Round = {ir.OP_ANNOTATE: objects.annotate, ir.OP_EXCEPT: objects.catch_unraised}
 # Decorators of which nothing is known.
-DECORATORS: Round = {ir.OP_CALL: apply_unknown_decorator}
+DECORATORS: Round = {ir.OP_CALL: assumptions.apply_unknown_decorator}
 RULES = RuleTables((NAMES, CALLS, HINTS), calls.CALL_RULES, attributes.ATTRIBUTE_RULES)
 
 
@@ -120,10 +116,10 @@ def solve(programs: Sequence[ir.Program], limit: int = MAX_OBJECTS, package: str
         _apply_round(state, rules)
         state.solver.run()
         if rules is CALLS:
-            link_fixtures(state)
-            enter_uncalled(state)
+            fixtures.link_fixtures(state)
+            assumptions.enter_uncalled(state)
             state.solver.run()
-    hint_results(state)
+    assumptions.hint_results(state)
     _apply_round(state, DECORATORS)
     state.solver.run()
     return state

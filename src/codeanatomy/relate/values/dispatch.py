@@ -44,10 +44,8 @@ def record(state: State, call: Call, obj: Object, role: str = "") -> None:
     """Record that an object is called at a site."""
     if call.where[0] < 0:
         return
-    callees = state.calls.callees.get(call.where)
-    if callees is None:
-        callees = state.calls.callees[call.where] = {}
-    elif obj in callees:
+    callees = state.calls.callees[call.where]
+    if obj in callees:
         return
     # Copies of a function share their sites; a class comes with its constructors.
     if len(callees) >= state.limit:
@@ -61,9 +59,7 @@ def record(state: State, call: Call, obj: Object, role: str = "") -> None:
 def attribute_node(state: State, obj: Object, name: str) -> int:
     """Return the node of an attribute of an object; read the attribute on first use."""
     obj = strong(obj)
-    named = state.lookups.attributes.get(name)
-    if named is None:
-        named = state.lookups.attributes[name] = {}
+    named = state.lookups.attributes[name]
     node = named.get(obj)
     if node is not None:
         return node

@@ -9,8 +9,6 @@ With a single `wrapper`, every wrapped function would get the arguments of all t
 nodes for the function and the functions nested in it; constants, globals and variables of enclosing functions
 are shared. Functions of a line or two are copied as well. Number, size and depth of copies are bounded, and
 beyond the bounds calls share the original.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

@@ -114,9 +114,7 @@ def defining_class(state: State, cls: Object, name: str, after: Object | None = 
     if after is not None:
         order = mro(state, cls)
         return _first_defining(state, order[order.index(after) + 1 :], name) if after in order else None
-    known = state.classes.lookups.get(cls)
-    if known is None:
-        known = state.classes.lookups[cls] = {}
+    known = state.classes.lookups[cls]
     if name not in known:
         known[name] = _first_defining(state, mro(state, cls), name)
     return known[name]
@@ -137,10 +135,7 @@ def _first_defining(state: State, order: Sequence[Object], name: str) -> Object 
 
 def watch_attribute(state: State, cls: Object, name: str, then: Callable[..., None], *data: Any) -> None:
     """Call then(state, defining class, *data) now and whenever the lookup is repeated."""
-    watchers = state.classes.watchers.get(cls)
-    if watchers is None:
-        watchers = state.classes.watchers[cls] = []
-    watchers.append((name, then, data))
+    state.classes.watchers[cls].append((name, then, data))
     then(state, defining_class(state, cls, name), *data)
 
 

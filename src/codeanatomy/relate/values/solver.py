@@ -44,13 +44,12 @@ class Solver:
         self.limit = limit
         # By node. A set of one object is shared by all nodes that have only this object, and never changes.
         self.points_to: list[dict[Object, None] | None] = []
-        # By node: the target, or the targets if there are several.
+        # By node: the target, or the targets if there are several; of a weak edge its complement (`~dst`).
         self._edges: list[int | dict[int, None] | None] = []
         # By node: the rule, or the rules if there are several.
         self._rules: list[Rule | dict[Rule, None] | None] = []
         # By queued node, the objects to pass on.
         self._pending: list[tuple[Object, ...] | None] = []
-        self._weak_edges: dict[int, dict[int, None]] = {}
         self._queue: deque[int] = deque()
         # Sets and tuples of one object.
         self._singles: dict[Object, tuple[dict[Object, None], tuple[Object]]] = {}
@@ -95,25 +94,8 @@ class Solver:
 
     def flow(self, src: int, dst: int, weak: bool = False) -> None:
         """Add an edge: every object of src is in dst, as a hint if the edge is weak."""
-        if src < 0 or dst < 0 or src == dst:
+        if src < 0 or dst < 0 or src == dst or not _insert(self._edges, src, ~dst if weak else dst):
             return
-        if weak:
-            hinted = self._weak_edges.setdefault(src, {})
-            if dst in hinted:
-                return
-            hinted[dst] = None
-        else:
-            edges = self._edges[src]
-            if edges is None:
-                self._edges[src] = dst
-            elif isinstance(edges, int):
-                if edges == dst:
-                    return
-                self._edges[src] = {edges: None, dst: None}
-            elif dst in edges:
-                return
-            else:
-                edges[dst] = None
         objects = self.points_to[src]
         if objects is not None:
             self._propagate(dst, as_hints(objects) if weak else objects)
@@ -165,20 +147,9 @@ class Solver:
 
     def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Call rule(context, object, *data) with each object of a node, present and future."""
-        if node < 0:
-            return
-        added, known = (rule, data), self._rules[node]
         # A rule is not added twice: a container that contains itself would be processed for ever.
-        if known is None:
-            self._rules[node] = added
-        elif isinstance(known, tuple):
-            if known == added:
-                return
-            self._rules[node] = {known: None, added: None}
-        elif added in known:
+        if node < 0 or not _insert(self._rules, node, (rule, data)):
             return
-        else:
-            known[added] = None
         present = self.points_to[node]
         if present is not None:
             # Deferred: a chain of rules may be longer than the stack is deep.
@@ -205,15 +176,13 @@ class Solver:
     def _pass_on(self, node: int, new: tuple[Object, ...]) -> None:
         """Pass new objects of a node along its edges and to its rules."""
         edges = self._edges[node]
-        if isinstance(edges, int):
-            self._propagate(edges, new)
-        elif edges is not None:
-            for dst in edges:
+        targets = (edges,) if isinstance(edges, int) else edges or ()
+        for dst in targets:
+            if dst >= 0:
                 self._propagate(dst, new)
-        if node in self._weak_edges:
-            hinted = as_hints(new)
-            for dst in self._weak_edges[node]:
-                self._propagate(dst, hinted)
+        for edge in targets:
+            if edge < 0:
+                self._propagate(~edge, as_hints(new))
         rules = self._rules[node]
         if rules is not None:
             for rule, data in [rules] if isinstance(rules, tuple) else list(rules):
@@ -224,6 +193,22 @@ class Solver:
         """Return the objects of a node; hints only if there is nothing else."""
         objects = self.points_to[node] if node >= 0 else None
         return prefer_strong(objects) if objects else ()
+
+
+def _insert(items: list[Any], node: int, item: int | Rule) -> bool:
+    """Add an edge or rule to the one or those of a node; False if it is there already."""
+    known = items[node]
+    if known is None:
+        items[node] = item
+    elif known == item:
+        return False
+    elif not isinstance(known, dict):
+        items[node] = {known: None, item: None}
+    elif item in known:
+        return False
+    else:
+        known[item] = None
+    return True
 
 
 def is_hint(obj: Object) -> bool:

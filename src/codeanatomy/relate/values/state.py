@@ -12,10 +12,11 @@ are indexed by object number and by the number of its hint alike.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.arguments import ArgumentMatch
@@ -105,14 +106,18 @@ class ForwardingCall(NamedTuple):
     is_attribute: bool
 
 
+# Attribute name, function to call, its arguments.
+Watcher: TypeAlias = tuple[str, Callable[..., None], tuple[Any, ...]]
+
+
 class ClassTable(Struct, eq=False):
     """What `hierarchy` has computed of classes."""
 
     mros: dict[Object, list[Object]] = {}
     # Defining classes by class and attribute name, valid until the MRO changes.
-    lookups: dict[Object, dict[str, Object | None]] = {}
-    # Lookups to repeat, by class: attribute name, function to call, its arguments.
-    watchers: dict[Object, list[tuple[str, Callable[..., None], tuple[Any, ...]]]] = {}
+    lookups: dict[Object, dict[str, Object | None]] = field(default_factory=lambda: defaultdict(dict))
+    # Lookups to repeat, by class.
+    watchers: dict[Object, list[Watcher]] = field(default_factory=lambda: defaultdict(list))
     subclasses: dict[Object, dict[Object, None]] = {}
     # Attributes stored on classes whose bodies do not define them.
     added_fields: set[tuple[Object, str]] = set()
@@ -132,7 +137,7 @@ class NameTable(Struct, eq=False):
     stars: dict[int, list[str]] = {}
     star_names: dict[int, set[str]] | None = None
     # Nodes of attributes, by name and object.
-    attributes: dict[str, dict[Object, int]] = {}
+    attributes: dict[str, dict[Object, int]] = field(default_factory=lambda: defaultdict(dict))
 
 
 class Container(NamedTuple):
@@ -173,7 +178,7 @@ class CallTable(Struct, eq=False):
     """Calls found so far."""
 
     # By site: callees with their roles. By site and callee: arguments, and number of bound parameters.
-    callees: dict[SiteKey, dict[Object, str]] = {}
+    callees: dict[SiteKey, dict[Object, str]] = field(default_factory=lambda: defaultdict(dict))
     arguments: dict[tuple[SiteKey, Object], tuple[Sequence[ir.Arg], int]] = {}
     # By site: called functions that pass their arguments on; the call, number of bound parameters.
     wrappers: dict[SiteKey, dict[Object, tuple[Call, int]]] = {}
@@ -220,7 +225,7 @@ class State:
         self.kind: list[str] = []
         self._numbers: dict[tuple[Any, ...], Object] = {}
         # Nodes of attributes and elements, by object and name.
-        self.fields: dict[Object, dict[str, int]] = {}
+        self.fields: dict[Object, dict[str, int]] = defaultdict(dict)
 
         # The function copy that operations apply to at the moment, with its nodes; empty if to no copy.
         self.active_copy_number: int | None = None
@@ -262,14 +267,10 @@ class State:
 
     def field(self, obj: Object, name: str) -> int:
         """Return the node of an attribute or element of an object; create it on first use."""
-        obj = strong(obj)
-        own = self.fields.get(obj)
-        if own is None:
-            own = self.fields[obj] = {}
-        elif name in own:
-            return own[name]
-        node = own[name] = self.new_node()
-        return node
+        own = self.fields[strong(obj)]
+        if name not in own:
+            own[name] = self.new_node()
+        return own[name]
 
     def function(self, obj: Object) -> tuple[int, ir.Function]:
         """Return the file and the definition of an OBJ_FUNCTION."""

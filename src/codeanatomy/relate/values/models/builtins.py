@@ -6,8 +6,6 @@
 
 A model is called with a `ModelCall`. Only functions that pass functions or objects of the repository on need
 one. Which functions each models is in `models.txt`. The standard library is in `library`.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

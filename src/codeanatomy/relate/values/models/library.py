@@ -6,8 +6,6 @@
 
 A mark of pytest is the call `pytest.fixture(...)`; what it returns decorates and holds the mark. Without
 parentheses the application of the decorator is the mark. `rules.fixtures` reads the marks.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

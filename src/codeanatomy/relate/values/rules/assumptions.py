@@ -1,10 +1,8 @@
 """Assume values where the repository alone shows none.
 
-    def handle(self, n=1)       never called: `self` is an instance of the class, n is 1
-    def load() -> Config        no result is known: an instance of Config, as a hint
-    @unknown                    a decorator without any known object returns the definition
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+def handle(self, n=1)       never called: `self` is an instance of the class, n is 1
+def load() -> Config        no result is known: an instance of Config, as a hint
+@unknown                    a decorator without any known object returns the definition
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Call objects, by the kind of the object.
 
-    obj.m(x)      obj is in `self`
-    partial()     the function of the partial, with its own arguments first
-    os.walk()     the model of an external function (`models`), or what its name suggests
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+obj.m(x)      obj is in `self`
+partial()     the function of the partial, with its own arguments first
+os.walk()     the model of an external function (`models`), or what its name suggests
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Apply class statements and instantiation: metaclasses, constructors, dataclass fields.
 
-    class C(Base, metaclass=Meta)   Meta.__new__, Meta.__init__, Base.__init_subclass__, __set_name__
-    C(x)                            Meta.__call__, else C.__new__ and C.__init__; or the fields of a dataclass
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+class C(Base, metaclass=Meta)   Meta.__new__, Meta.__init__, Base.__init_subclass__, __set_name__
+C(x)                            Meta.__call__, else C.__new__ and C.__init__; or the fields of a dataclass
 """
 
 from __future__ import annotations

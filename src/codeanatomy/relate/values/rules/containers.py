@@ -6,8 +6,6 @@ Elements are fields of the container object, named by constant key:
     [?]      elements at unknown keys         [keys]       the keys of a dict
 
 A read at a constant key gives its own element and those at unknown keys, a read at an unknown key gives all.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

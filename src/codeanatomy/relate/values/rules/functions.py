@@ -6,8 +6,6 @@
 
 A call through a hint returns the result as a hint, but passes no arguments. A function that returns a
 parameter unchanged returns each caller its own argument.
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
 """
 
 from __future__ import annotations

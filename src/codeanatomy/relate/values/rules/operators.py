@@ -1,10 +1,8 @@
 """Apply operators: special methods of instances, results of builtin operands.
 
-    -x            `__neg__` of the class of x; of a class, of its metaclass
-    a + b         `__add__` of a, else `__radd__` of b; of two lists, a list with the elements of both
-    "%s" % x      calls `__str__` of x
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+-x            `__neg__` of the class of x; of a class, of its metaclass
+a + b         `__add__` of a, else `__radd__` of b; of two lists, a list with the elements of both
+"%s" % x      calls `__str__` of x
 """
 
 from __future__ import annotations

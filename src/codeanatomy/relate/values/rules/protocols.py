@@ -1,11 +1,9 @@
 """Iterate, unpack, await, and enter context managers.
 
-    for x in xs            elements of containers, values that generators yield, or what `__next__` returns
-    a, *b = xs             the elements at a position, as far as the number of elements is known
-    await x                results of coroutines, or of `__await__`
-    with x as y            what `__enter__` returns, what a `contextmanager` function yields, or x itself
-
-Tests: `tests/unit/relate/test_callgraph_cases.py`.
+for x in xs            elements of containers, values that generators yield, or what `__next__` returns
+a, *b = xs             the elements at a position, as far as the number of elements is known
+await x                results of coroutines, or of `__await__`
+with x as y            what `__enter__` returns, what a `contextmanager` function yields, or x itself
 """
 
 from __future__ import annotations
