@@ -17,6 +17,8 @@ from typing import NamedTuple
 from codeanatomy.relate.program import KEYWORD, POSITIONAL, STAR, STAR_STAR, Arg, Parameter
 
 VARIADIC = ("vararg", "kwarg")
+# Kinds of parameters that arguments fill by position, and by name.
+BY_POSITION, BY_NAME = ("positional_only", "positional"), ("positional", "keyword_only")
 
 
 class PassedArgument(NamedTuple):
@@ -43,22 +45,13 @@ def match_parameters(
     parameters: Sequence[Parameter], args: Sequence[Arg], skip: int
 ) -> tuple[list[PassedArgument], list[int]]:
     """Return passed arguments and unfilled parameters; the first `skip` parameters are already bound."""
-    matching = _Matching(parameters, skip)
+    numbered = list(enumerate(parameters))[skip:]
+    matching = _Matching(parameters, numbered)
     for number, (how, keyword, _) in enumerate(args):
-        if how == POSITIONAL:
-            matching.positional(number)
-        elif how == STAR:
-            matching.star(number)
-        elif how == KEYWORD:
-            matching.keyword(number, keyword)
-        elif how == STAR_STAR:
-            matching.star_star(number)
-    unfilled = [
-        number
-        for number, each in enumerate(parameters)
-        if number >= skip and number not in matching.taken and each.how not in VARIADIC
+        matching.match[how](number, keyword)
+    return matching.passed, [
+        number for number, each in numbered if number not in matching.taken and each.how not in VARIADIC
     ]
-    return matching.passed, unfilled
 
 
 def is_accepted_call(
@@ -68,39 +61,35 @@ def is_accepted_call(
     unfilled: Sequence[int],
 ) -> bool:
     """Whether Python would accept a matched call; unpacked arguments may hold anything."""
-    hows = {how for how, _, _ in args}
     unpacked = {each.parameter for each in passed if each.is_unpacked}
     taken = {each.argument for each in passed}
-    unmatched = [
-        number
-        for number, (how, _, _) in enumerate(args)
-        if how in (POSITIONAL, KEYWORD) and number not in taken
-    ]
-    missing = [number for number in unfilled if parameters[number].is_required and number not in unpacked]
-    if STAR in hows:
-        # The number of unpacked elements is unknown.
-        unmatched = [number for number in unmatched if args[number][0] == KEYWORD]
-    return not unmatched and not missing
+    # The number of elements that a star unpacks is unknown.
+    has_star = any(how == STAR for how, _, _ in args)
+    checked = (KEYWORD,) if has_star else (POSITIONAL, KEYWORD)
+    is_matched = all(how not in checked or number in taken for number, (how, _, _) in enumerate(args))
+    return is_matched and not any(parameters[each].is_required and each not in unpacked for each in unfilled)
 
 
 class _Matching:
     """The state of a match: which parameters the arguments so far have filled."""
 
-    def __init__(self, parameters: Sequence[Parameter], skip: int) -> None:
-        numbered = [(number, each) for number, each in enumerate(parameters) if number >= skip]
-        self.positions = [
-            number for number, each in numbered if each.how in ("positional_only", "positional")
-        ]
-        self.names = {
-            each.name: number for number, each in numbered if each.how in ("positional", "keyword_only")
-        }
+    def __init__(self, parameters: Sequence[Parameter], numbered: Sequence[tuple[int, Parameter]]) -> None:
+        self.positions = [number for number, each in numbered if each.how in BY_POSITION]
+        self.names = {each.name: number for number, each in numbered if each.how in BY_NAME}
         self.variadic = {each.how: number for number, each in enumerate(parameters) if each.how in VARIADIC}
         self.passed: list[PassedArgument] = []
         self.taken: set[int] = set()
         self.next_position = 0
         self.is_after_star = False
+        # By how an argument is passed.
+        self.match = {
+            POSITIONAL: self.positional,
+            KEYWORD: self.keyword,
+            STAR: self.star,
+            STAR_STAR: self.star_star,
+        }
 
-    def positional(self, number: int) -> None:
+    def positional(self, number: int, _: str | None) -> None:
         """Match `f(x)`."""
         free = self.positions[self.next_position :]
         if self.is_after_star:
@@ -115,7 +104,7 @@ class _Matching:
             self._pass_variadic("vararg", number, str(self.next_position - len(self.positions)))
         self.next_position += 1
 
-    def star(self, number: int) -> None:
+    def star(self, number: int, _: str | None) -> None:
         """Match `f(*xs)`."""
         for offset, free in enumerate(self.positions[self.next_position :]):
             key = None if self.is_after_star else str(offset)
@@ -131,7 +120,7 @@ class _Matching:
         else:
             self._pass_variadic("kwarg", number, repr(name))
 
-    def star_star(self, number: int) -> None:
+    def star_star(self, number: int, _: str | None) -> None:
         """Match `f(**kw)`."""
         for name, free in self.names.items():
             if free not in self.taken:

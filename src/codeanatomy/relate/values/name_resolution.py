@@ -9,7 +9,7 @@ A target is the id of a graph node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -64,7 +64,7 @@ class NameResolver:
         self.external, self.binding = cache(self._external), cache(self._binding)
         self.parameter, self.search = cache(partial(self.node_id_at, "PARAMETER")), cache(self._search)
         # What a step leads to, by its kind: its targets, and further steps.
-        self._follow: Mapping[str, Callable[..., tuple[Sequence[Target], Sequence[ResolutionStep]]]] = {
+        self._follow: Mapping[str, Callable[..., Iterator[Target | ResolutionStep]]] = {
             "definition": self._follow_definition,
             "import": self._follow_import,
             "name": self._follow_name,
@@ -147,63 +147,59 @@ class NameResolver:
         todo = [start]
         while todo:
             kind, *operands = todo.pop()
-            targets, steps = self._follow[kind](*operands)
-            reached.update(dict.fromkeys(targets))
-            todo += reversed([step for step in steps if step not in seen])
+            results = list(self._follow[kind](*operands))
+            reached |= {each: None for each in results if isinstance(each, Target)}
+            steps = [each for each in results if not isinstance(each, Target) and each not in seen]
+            todo += reversed(steps)
             seen.update(steps)
         return tuple(reached)
 
-    def _follow_definition(
-        self, file: int, number: int, name: str
-    ) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
+    def _follow_definition(self, file: int, number: int, name: str) -> Iterator[Target | ResolutionStep]:
         program = self.values.programs[file]
         definition = program.definitions[number]
         if definition.kind == ir.FUNCTION:
-            return [self.function(file, definition.index)], ()
-        if definition.kind == ir.CLASS:
-            return [self.cls(file, definition.index)], ()
-        if definition.kind == ir.PARAMETER:
+            yield self.function(file, definition.index)
+        elif definition.kind == ir.CLASS:
+            yield self.cls(file, definition.index)
+        elif definition.kind == ir.PARAMETER:
             function = self.function(file, definition.index)
             parameter = program.functions[definition.index].parameters[int(definition.name)].name
             node = self.parameter(file, definition.place)
-            return [Target("PARAMETER", node, f"{function.qname}.{parameter}")], ()
-        if definition.kind == ir.IMPORT:
-            return (), [("import", file, definition.index)]
-        if name in program.variables:
-            return [self.module_binding(file, name)], ()
-        return (), ()
+            yield Target("PARAMETER", node, f"{function.qname}.{parameter}")
+        elif definition.kind == ir.IMPORT:
+            yield ("import", file, definition.index)
+        elif name in program.variables:
+            yield self.module_binding(file, name)
 
-    def _follow_import(self, file: int, number: int) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
+    def _follow_import(self, file: int, number: int) -> Iterator[Target | ResolutionStep]:
         program = self.values.programs[file]
         each = program.imports[number]
         name = self.values.modules.absolute(program.path, each.module, each.level)
-        if name is None:
-            return (), ()
-        if each.name is None:
-            return [self.module(name.partition(".")[0] if each.binds_first else name)], ()
         inner = f"{name}.{each.name}"
-        if name == self.values.names[file] and self.values.modules.has(inner):
+        if name is None:
+            return
+        if each.name is None:
+            yield self.module(name.partition(".")[0] if each.binds_first else name)
+        elif name == self.values.names[file] and self.values.modules.has(inner):
             # `from . import part` in the package itself.
-            return [self.module(inner)], ()
-        return (), [("name", name, each.name)]
+            yield self.module(inner)
+        else:
+            yield ("name", name, each.name)
 
-    def _follow_name(self, module: str, name: str) -> tuple[Sequence[Target], Sequence[ResolutionStep]]:
-        values = self.values
-        inner = f"{module}.{name}"
-        paths = values.modules.paths.get(module)
-        if not paths:
-            if values.modules.has(inner):
-                return [self.module(inner)], ()
-            return ([] if module in values.modules.namespaces else [self.external(inner)]), ()
-        for path in paths:
-            file = values.files[path]
-            variables = values.programs[file].variables
-            if name in variables:
-                return (), [("definition", file, number, name) for number in variables[name][2]]
-        star = star_source(values, values.files[paths[0]], name)
-        if star is not None:
-            return (), [("name", star, name)]
-        return ([self.module(inner)] if values.modules.has(inner) else []), ()
+    def _follow_name(self, module: str, name: str) -> Iterator[Target | ResolutionStep]:
+        values, inner = self.values, f"{module}.{name}"
+        files = [values.files[path] for path in values.modules.paths.get(module, ())]
+        own = next((file for file in files if name in values.programs[file].variables), None)
+        star = star_source(values, files[0], name) if files and own is None else None
+        if own is not None:
+            for number in values.programs[own].variables[name][2]:
+                yield ("definition", own, number, name)
+        elif star is not None:
+            yield ("name", star, name)
+        elif values.modules.has(inner):
+            yield self.module(inner)
+        elif not files and module not in values.modules.namespaces:
+            yield self.external(inner)
 
     def targets_of_unbound(self, file: int, name: str) -> tuple[Target, ...]:
         """Return the targets of a name that its file does not bind; empty for builtins."""
@@ -233,8 +229,6 @@ class NameResolver:
         if kind == "QUALIFIED_NAME":
             return (self.external(f"{qname}.{name}"),)
         cls = self._classes.get(node)
-        return (
-            self.targets_in_class(cls, name)
-            if cls is not None and name in self.values.cls(cls)[1].attrs
-            else ()
-        )
+        if cls is None or name not in self.values.cls(cls)[1].attrs:
+            return ()
+        return self.targets_in_class(cls, name)

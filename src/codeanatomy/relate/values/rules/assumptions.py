@@ -46,14 +46,12 @@ def inheriting_classes(state: State, cls: Object, name: str) -> list[Object]:
 
 
 def _assume_receiver(state: State, cls: Object, binds: str, node: int) -> None:
-    if binds == "nothing":
-        return
     if binds in ("class", "class_argument"):
         state.add(node, cls)
-        return
-    instance = state.object(ir.OBJ_INSTANCE, cls)
-    state.add(node, instance)
-    state.subscribe(method_node(state, cls, "__init__"), _assume_constructed, instance)
+    elif binds != "nothing":
+        instance = state.object(ir.OBJ_INSTANCE, cls)
+        state.add(node, instance)
+        state.subscribe(method_node(state, cls, "__init__"), _assume_constructed, instance)
 
 
 def _assume_constructed(state: State, obj: Object, instance: Object) -> None:

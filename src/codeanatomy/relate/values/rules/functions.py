@@ -24,6 +24,8 @@ from codeanatomy.relate.values.rules.protocols import iterate, unpack
 from codeanatomy.relate.values.solver import Object, as_hint, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import DIRECT_ROLES, NOWHERE, Call, State, positional
 
+# Hints that keep objects of other classes out of a parameter.
+ADMITTING_HINTS = (ir.HINT_INSTANCE, ir.HINT_UNION)
 UNPACKED_BY_KEY = ("tuple", "list", "dict")
 
 
@@ -93,12 +95,13 @@ def _parameter_nodes(state: State, obj: Object) -> list[int]:
         nodes = state.calls.parameter_nodes[obj] = [
             state.function_node(obj, each.node) for each in function.parameters
         ]
-        for op in state.programs[file].ops[function.header[0] : function.header[1]]:
-            for at, each in enumerate(function.parameters) if op[0] == ir.OP_ANNOTATE else ():
-                if op[2] == each.node and op[1][0] in (ir.HINT_INSTANCE, ir.HINT_UNION):
-                    entrance = state.new_node()
-                    state.subscribe(entrance, admit_object, nodes[at], file, op[1], each.place)
-                    nodes[at] = entrance
+        header = state.programs[file].ops[function.header[0] : function.header[1]]
+        hints = {op[2]: op[1] for op in header if op[0] == ir.OP_ANNOTATE and op[1][0] in ADMITTING_HINTS}
+        for at, each in enumerate(function.parameters):
+            if each.node in hints:
+                entrance = state.new_node()
+                state.subscribe(entrance, admit_object, nodes[at], file, hints[each.node], each.place)
+                nodes[at] = entrance
     return nodes
 
 
