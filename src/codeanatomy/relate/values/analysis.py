@@ -14,13 +14,12 @@ a hint returns a hint and passes no arguments. All instances of a class are one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import load_attribute
 from codeanatomy.relate.values.forwarding import forwarding_calls
 from codeanatomy.relate.values.function_copies import apply_to_copy, copyable_functions
-from codeanatomy.relate.values.hierarchy import watch_bases
+from codeanatomy.relate.values.hierarchy import note_assigned, watch_bases
 from codeanatomy.relate.values.rules import (
     assumptions,
     attributes,
@@ -34,29 +33,20 @@ from codeanatomy.relate.values.rules import (
     protocols,
 )
 from codeanatomy.relate.values.solver import MAX_OBJECTS
-from codeanatomy.relate.values.state import OperationRule, Round, RuleTables, SiteKey, State
+from codeanatomy.relate.values.state import OperationRule, Round, RuleTables, State
+
+# What an operand is: a node, a site, or a plain value.
+NODE, SITE, VALUE = range(3)
 
 
-def node(state: State, file: int, operand: int) -> int:
-    """Read an operand that is a node."""
-    return state.node(file, operand)
-
-
-def site(_: State, file: int, operand: int) -> SiteKey:
-    """Read an operand that is a site."""
-    return file, operand
-
-
-def value(_state: State, _file: int, operand: Any) -> Any:
-    """Read an operand that is a plain value."""
-    return operand
-
-
-def on(rule: Callable[..., None], *operands: Callable[[State, int, Any], Any]) -> OperationRule:
+def on(rule: Callable[..., None], *operands: int) -> OperationRule:
     """Return the rule that calls `rule` with each object of the first operand and with the other operands."""
 
     def apply(state: State, file: int, op: ir.Op) -> None:
-        data = [read(state, file, operand) for read, operand in zip(operands, op[2:], strict=False)]
+        data = [
+            state.node(file, value) if operand == NODE else (file, value) if operand == SITE else value
+            for operand, value in zip(operands, op[2:], strict=False)
+        ]
         state.subscribe(state.node(file, op[1]), rule, *data)
 
     return apply
@@ -68,25 +58,25 @@ NAMES: Round = {
     ir.OP_MAKE: objects.make,
     ir.OP_UNBOUND_NAME: imports.bind_unbound_name,
     ir.OP_IMPORT: imports.bind_import,
-    ir.OP_LOAD_ATTRIBUTE: on(load_attribute, value, node),
+    ir.OP_LOAD_ATTRIBUTE: on(load_attribute, VALUE, NODE),
 }
 # Calls and everything that may call.
 CALLS: Round = {
-    ir.OP_STORE_ATTRIBUTE: on(attributes.store_attribute, value, node),
-    ir.OP_DELETE_ATTRIBUTE: on(attributes.delete_attribute, value),
+    ir.OP_STORE_ATTRIBUTE: on(attributes.store_attribute, VALUE, NODE),
+    ir.OP_DELETE_ATTRIBUTE: on(attributes.delete_attribute, VALUE),
     ir.OP_CALL: calls.apply_call,
-    ir.OP_LOAD_ITEM: on(containers.load_item, value, node, site, node),
-    ir.OP_STORE_ITEM: on(containers.put_into, value, node, site),
-    ir.OP_STORE_KEY: on(containers.put_key, node),
-    ir.OP_UPDATE: on(containers.merge_into, node),
-    ir.OP_ITERATE: on(protocols.iterate, node, site),
-    ir.OP_UNPACK: on(protocols.unpack, value, node),
-    ir.OP_WITH: on(protocols.enter_context, node, site),
-    ir.OP_AWAIT: on(protocols.await_object, node, site),
-    ir.OP_YIELD_FROM: on(protocols.add_generator_result, node),
+    ir.OP_LOAD_ITEM: on(containers.load_item, VALUE, NODE, SITE, NODE),
+    ir.OP_STORE_ITEM: on(containers.put_into, VALUE, NODE, SITE),
+    ir.OP_STORE_KEY: on(containers.put_key, NODE),
+    ir.OP_UPDATE: on(containers.merge_into, NODE),
+    ir.OP_ITERATE: on(protocols.iterate, NODE, SITE),
+    ir.OP_UNPACK: on(protocols.unpack, VALUE, NODE),
+    ir.OP_WITH: on(protocols.enter_context, NODE, SITE),
+    ir.OP_AWAIT: on(protocols.await_object, NODE, SITE),
+    ir.OP_YIELD_FROM: on(protocols.add_generator_result, NODE),
     ir.OP_SPECIAL_METHOD: operators.apply_special_method,
     ir.OP_BINARY: operators.apply_binary,
-    ir.OP_RAISE: on(objects.raise_object, site),
+    ir.OP_RAISE: on(objects.raise_object, SITE),
     ir.OP_EXCEPT: objects.catch,
     ir.OP_ISINSTANCE: objects.narrow,
     ir.OP_CREATE_CLASS: classes.create_class,
@@ -136,3 +126,4 @@ def _apply_round(state: State, rules: Round) -> None:
                 rule(state, file, op)
         if rules is NAMES:
             watch_bases(state, file)
+            note_assigned(state, file)

@@ -26,18 +26,14 @@ NAMED_KINDS = frozenset({ir.OBJ_CLASS, ir.OBJ_FUNCTION, ir.OBJ_BOUND_METHOD, ir.
 
 def call_node(state: State, node: int, call: Call, weak: bool = False) -> None:
     """Call all objects of a node, as hints if weak."""
-    state.subscribe(node, _call_as_hint if weak else call_object, call)
+    state.subscribe(node, call_object, call, weak)
 
 
-def _call_as_hint(state: State, obj: Object, call: Call) -> None:
-    call_object(state, as_hint(obj), call)
-
-
-def call_object(state: State, obj: Object, call: Call) -> None:
-    """Call an object."""
+def call_object(state: State, obj: Object, call: Call, weak: bool = False) -> None:
+    """Call an object, as a hint if weak."""
     run = state.rules.calls.get(state.kind[obj])
     if run is not None and call.depth <= MAX_DEPTH:
-        run(state, obj, call)
+        run(state, as_hint(obj, weak), call)
 
 
 def record(state: State, call: Call, obj: Object, role: str = "") -> None:

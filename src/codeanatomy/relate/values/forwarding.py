@@ -20,7 +20,7 @@ from typing import NamedTuple
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import MAX_DEPTH
 from codeanatomy.relate.values.function_copies import copy_for_receiver, original
-from codeanatomy.relate.values.hierarchy import class_field, defining_class
+from codeanatomy.relate.values.hierarchy import method_node
 from codeanatomy.relate.values.rules.functions import match_arguments
 from codeanatomy.relate.values.solver import Object, is_hint, strong
 from codeanatomy.relate.values.state import DIRECT_ROLES, ForwardingCall, SiteKey, State
@@ -130,11 +130,9 @@ def _callees(state: State, obj: Object) -> Iterator[tuple[Object, int]]:
 
 
 def _methods(state: State, cls: Object, name: str) -> Iterator[tuple[Object, int]]:
-    holder = defining_class(state, cls, name)
-    if state.is_repository_class(holder):
-        for obj in state.objects_at(class_field(state, holder, name)):
-            if state.kind[obj] == ir.OBJ_FUNCTION and not is_hint(obj):
-                yield obj, 1
+    for obj in state.objects_at(method_node(state, cls, name)):
+        if state.kind[obj] == ir.OBJ_FUNCTION and not is_hint(obj):
+            yield obj, 1
 
 
 def _inner_arguments(

@@ -31,6 +31,16 @@ def watch_bases(state: State, file: int) -> None:
             state.subscribe(state.node(file, node), _add_base, obj)
 
 
+def note_assigned(state: State, file: int) -> None:
+    """Note the attributes that the methods of a file assign on their first parameters."""
+    program = state.programs[file]
+    methods = [each for each in program.functions if each.owner >= 0 and each.parameters]
+    owners = {each.parameters[0].node: each.owner for each in methods}
+    for op in program.ops:
+        if op[0] == ir.OP_STORE_ATTRIBUTE and op[1] in owners:
+            state.classes.assigned[state.object(ir.OBJ_CLASS, file, owners[op[1]])].add(op[2])
+
+
 def _add_base(state: State, base: Object, cls: Object) -> None:
     state.classes.subclasses.setdefault(strong(base), {})[cls] = None
     repeat_lookups(state, cls)
@@ -200,29 +210,10 @@ def _apply_to_class(state: State, obj: Object, rule: Callable[..., None], data: 
         rule(state, strong(obj), *data)
 
 
-def _assigned_attributes(state: State) -> dict[Object, set[str]]:
-    """Return the names of attributes that methods assign on their first parameter, by class of the method."""
-    assigned = state.classes.assigned
-    if assigned is not None:
-        return assigned
-    assigned = state.classes.assigned = {}
-    for file, program in enumerate(state.programs):
-        selves = {
-            function.parameters[0].node: function.owner
-            for function in program.functions
-            if function.owner >= 0 and function.parameters
-        }
-        for op in program.ops:
-            if op[0] == ir.OP_STORE_ATTRIBUTE and op[1] in selves:
-                assigned.setdefault(state.object(ir.OBJ_CLASS, file, selves[op[1]]), set()).add(op[2])
-    return assigned
-
-
 def is_assigned(state: State, cls: Object, name: str) -> bool:
     """Whether a method of the class or of an ancestor assigns the attribute on its first parameter."""
-    return state.kind[cls] == ir.OBJ_CLASS and any(
-        name in _assigned_attributes(state).get(each, ()) for each in mro(state, cls)
-    )
+    is_class = state.kind[cls] == ir.OBJ_CLASS
+    return is_class and any(name in state.classes.assigned.get(each, ()) for each in mro(state, cls))
 
 
 def add_class_field(state: State, cls: Object, name: str) -> None:

@@ -121,8 +121,8 @@ class ClassTable(Struct, eq=False):
     subclasses: dict[Object, dict[Object, None]] = {}
     # Attributes stored on classes whose bodies do not define them.
     added_fields: set[tuple[Object, str]] = set()
-    # Attributes that methods assign on their first parameter, by class; None before the first use.
-    assigned: dict[Object, set[str]] | None = None
+    # Attributes that methods assign on their first parameter, by class.
+    assigned: dict[Object, set[str]] = field(default_factory=lambda: defaultdict(set))
     # Classes without a consistent MRO, and forms of those whose decorator makes a constructor of fields.
     inconsistent: dict[Object, None] = {}
     records: dict[Object, str] = {}

@@ -4,7 +4,7 @@
 operand, and are called with the state, each object of the node, present and future, and the other operands:
 
     def add_generator_result(state: State, obj: Object, dst: int) -> None: ...
-    CALLS = {ir.OP_YIELD_FROM: on(add_generator_result, node), ...}
+    CALLS = {ir.OP_YIELD_FROM: on(add_generator_result, NODE), ...}
 
 The others are called with the state, the file and the operation. Modules, from those that use others to those
 that use none:
