@@ -98,7 +98,7 @@ class Solver:
             return
         objects = self.points_to[src]
         if objects is not None:
-            self._propagate(dst, as_hints(objects) if weak else objects)
+            self._propagate(dst, dict.fromkeys([obj | WEAK for obj in objects]) if weak else objects)
 
     def _propagate(self, node: int, objects: Collection[Object]) -> None:
         """Add objects to a node: at least one, without duplicates, no hint after its own object."""
@@ -182,7 +182,7 @@ class Solver:
                 self._propagate(dst, new)
         for edge in targets:
             if edge < 0:
-                self._propagate(~edge, as_hints(new))
+                self._propagate(~edge, dict.fromkeys([obj | WEAK for obj in new]))
         rules = self._rules[node]
         if rules is not None:
             for rule, data in [rules] if isinstance(rules, tuple) else list(rules):
@@ -245,15 +245,6 @@ def hint_like(obj: Object, other: Object) -> Object:
     (5, 4)
     """
     return obj | other & WEAK
-
-
-def as_hints(objects: Iterable[Object]) -> list[Object]:
-    """Return the objects as hints, without duplicates.
-
-    >>> as_hints([4, 7, 6])
-    [5, 7]
-    """
-    return list(dict.fromkeys([obj | WEAK for obj in objects]))
 
 
 def prefer_strong(objects: Iterable[Object]) -> list[Object]:

@@ -105,10 +105,11 @@ def return_special(c: ModelCall, names: Sequence[str]) -> None:
         c.call_special(node, names, c.positional[1:], c.result)
 
 
-def wrap(c: ModelCall, kind: str, field: str, mark: str | None = None) -> None:
-    """Return an object with the argument in a field."""
+def wrap(c: ModelCall, kind: str, fields: Sequence[str], mark: str | None = None) -> None:
+    """Return an object with the arguments in fields."""
     created = c.object(kind, c.pending.where, mark)
-    c.flow(c.argument(0), c.field(created, field))
+    for position, name in enumerate(fields):
+        c.flow(c.argument(position, name), c.field(created, name))
     c.returns(created)
 
 
@@ -264,13 +265,6 @@ def _explicit_super(c: ModelCall, cls: Object, receiver: int) -> None:
 def _return_super(c: ModelCall, receiver: Object, cls: Object) -> None:
     if c.state.kind[receiver] in RECEIVER_KINDS:
         c.returns(c.object(ir.OBJ_SUPER, cls, strong(receiver)), receiver)
-
-
-def property_(c: ModelCall) -> None:
-    created = c.object(ir.OBJ_PROPERTY, c.pending.where)
-    for position, name in enumerate(("fget", "fset", "fdel")):
-        c.flow(c.argument(position, name), c.field(created, name))
-    c.returns(created)
 
 
 # -- strings

@@ -47,7 +47,7 @@ def read_models(text: str) -> dict[str, Model]:
 
 def _option(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
-    if name == "names":
+    if name in ("names", "fields"):
         return name, tuple(value.split(","))
     if value.startswith("OBJ_"):
         return name, getattr(ir, value)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import PurePosixPath
 
 from codeanatomy.relate import program as ir
@@ -164,7 +165,7 @@ class FixtureLinker:
         if test in self.fixtures or not self._is_test_file(self.state.objects[home].first):
             return
         scope, arguments, started = self.scope(home), dict[str, int](), list[Object]()
-        names = [name for name, levels in scope.items() if any(self._is_autouse(each) for each in levels)]
+        names = [name for name, levels in scope.items() if any(map(self._is_autouse, chain(*levels)))]
         for mark in self._marks(test, home):
             if mark.name == "pytest.mark.usefixtures":
                 names += [mark.text(position) or "" for position in range(len(mark.positional))]
@@ -175,8 +176,8 @@ class FixtureLinker:
             started.append(fixture)
         self.link(started if is_unittest else [test, *started], scope, arguments)
 
-    def _is_autouse(self, fixtures: Iterable[Object]) -> bool:
-        return any(self.fixtures[each].constant(-1, "autouse") == "True" for each in fixtures)
+    def _is_autouse(self, fixture: Object) -> bool:
+        return self.fixtures[fixture].constant(-1, "autouse") == "True"
 
     def link(self, functions: Iterable[Object], scope: Scope, arguments: Mapping[str, int]) -> None:
         """Link functions to the fixtures that they request, and these to those that they request."""
