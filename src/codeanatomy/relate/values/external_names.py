@@ -132,15 +132,6 @@ def is_class_like(name: str) -> bool:
     return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
 
 
-def is_subclass(name: str, other: object) -> bool:
-    """Whether a known class is a subclass of another.
-
-    >>> is_subclass("builtins.KeyError", "builtins.Exception"), is_subclass("os.error", "builtins.Exception")
-    (True, False)
-    """
-    return other in ancestors(name)
-
-
 def makes_instance(name: str) -> bool:
     """Whether an external name looks like an alternative constructor (`from...`) of its class.
 

@@ -100,16 +100,13 @@ class Modules:
             ".".join(name.split(".")[:end]) for name in self.paths for end in range(1, len(name.split(".")))
         }
 
-    def package(self, path: str) -> str:
-        """Return the package that relative imports of a file start from."""
-        name = self.names[path]
-        return name if PurePosixPath(path).name in INITS else name.rpartition(".")[0]
-
     def absolute(self, path: str, module: str, level: int) -> str | None:
         """Return the absolute name of an imported module; None if it is above the top-level package."""
         if level == 0:
             return self._resolve_beside(path, module)
-        package = self.package(path)
+        name = self.names[path]
+        # Relative imports of a package start from itself.
+        package = name if PurePosixPath(path).name in INITS else name.rpartition(".")[0]
         for _ in range(level - 1):
             if not package:
                 return None

@@ -70,9 +70,7 @@ def callees(state: State, where: SiteKey) -> list[tuple[Object, str]]:
     if len(certain) == len(roles) and EXTERNAL_MEMBER not in roles.values():
         return list(roles.items())
     hinted = [obj for obj in roles if is_hint(obj) and state.kind[obj] in DEFINITION_KINDS]
-    if hinted and all(roles[obj] == EXTERNAL_MEMBER for obj in certain):
-        return [(obj, roles[obj]) for obj in hinted]
     known = [obj for obj in certain if roles[obj] != EXTERNAL_MEMBER]
-    if any(state.kind[obj] == ir.OBJ_FUNCTION and roles[obj] in DIRECT_ROLES for obj in known):
-        return [(obj, roles[obj]) for obj in known]
-    return [(obj, roles[obj]) for obj in prefer_strong(roles)]
+    is_known = any(state.kind[obj] == ir.OBJ_FUNCTION and roles[obj] in DIRECT_ROLES for obj in known)
+    best = hinted if hinted and not known else known if is_known else prefer_strong(roles)
+    return [(obj, roles[obj]) for obj in best]

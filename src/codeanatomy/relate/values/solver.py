@@ -94,7 +94,12 @@ class Solver:
 
     def flow(self, src: int, dst: int, weak: bool = False) -> None:
         """Add an edge: every object of src is in dst, as a hint if the edge is weak."""
-        if src < 0 or dst < 0 or src == dst or not _insert(self._edges, src, ~dst if weak else dst):
+        if src < 0 or dst < 0 or src == dst:
+            return
+        edge = ~dst if weak else dst
+        if self._edges[src] is None:
+            self._edges[src] = edge
+        elif not _insert(self._edges, src, edge):
             return
         objects = self.points_to[src]
         if objects is not None:
@@ -103,20 +108,20 @@ class Solver:
     def _propagate(self, node: int, objects: Collection[Object]) -> None:
         """Add objects to a node: at least one, without duplicates, no hint after its own object."""
         present = self.points_to[node]
-        if present is None:
-            if len(objects) == 1:
-                (obj,) = objects
-                self._put_first(node, obj)
-            else:
-                self.points_to[node] = dict.fromkeys(objects)
-                self._pending[node] = tuple(objects)
-                self._queue.append(node)
-            return
-        if node in self.truncated:
-            return
-        new = [obj for obj in objects if obj not in present and not (obj & WEAK and obj ^ WEAK in present)]
-        if new:
-            self._put_more(node, present, new)
+        if present is not None:
+            if node in self.truncated:
+                return
+            new = [
+                obj for obj in objects if obj not in present and not (obj & WEAK and obj ^ WEAK in present)
+            ]
+            if new:
+                self._put_more(node, present, new)
+        elif len(objects) == 1:
+            (obj,) = objects
+            self._put_first(node, obj)
+        else:
+            self.points_to[node], self._pending[node] = dict.fromkeys(objects), tuple(objects)
+            self._queue.append(node)
 
     def _put_first(self, node: int, obj: Object) -> None:
         """Add an object to an empty node."""
@@ -147,8 +152,12 @@ class Solver:
 
     def subscribe(self, node: int, rule: Callable[..., None], *data: Any) -> None:
         """Call rule(context, object, *data) with each object of a node, present and future."""
+        if node < 0:
+            return
         # A rule is not added twice: a container that contains itself would be processed for ever.
-        if node < 0 or not _insert(self._rules, node, (rule, data)):
+        if self._rules[node] is None:
+            self._rules[node] = (rule, data)
+        elif not _insert(self._rules, node, (rule, data)):
             return
         present = self.points_to[node]
         if present is not None:
@@ -176,13 +185,16 @@ class Solver:
     def _pass_on(self, node: int, new: tuple[Object, ...]) -> None:
         """Pass new objects of a node along its edges and to its rules."""
         edges = self._edges[node]
-        targets = (edges,) if isinstance(edges, int) else edges or ()
-        for dst in targets:
-            if dst >= 0:
-                self._propagate(dst, new)
-        for edge in targets:
-            if edge < 0:
-                self._propagate(~edge, dict.fromkeys([obj | WEAK for obj in new]))
+        if isinstance(edges, int) and edges >= 0:
+            self._propagate(edges, new)
+        elif edges is not None:
+            targets = (edges,) if isinstance(edges, int) else edges
+            for dst in targets:
+                if dst >= 0:
+                    self._propagate(dst, new)
+            for edge in targets:
+                if edge < 0:
+                    self._propagate(~edge, dict.fromkeys([obj | WEAK for obj in new]))
         rules = self._rules[node]
         if rules is not None:
             for rule, data in [rules] if isinstance(rules, tuple) else list(rules):
@@ -196,18 +208,15 @@ class Solver:
 
 
 def _insert(items: list[Any], node: int, item: int | Rule) -> bool:
-    """Add an edge or rule to the one or those of a node; False if it is there already."""
+    """Add an edge or rule to the one or those that a node has; False if it is there already."""
     known = items[node]
-    if known is None:
-        items[node] = item
-    elif known == item:
-        return False
-    elif not isinstance(known, dict):
-        items[node] = {known: None, item: None}
+    if not isinstance(known, dict):
+        if known == item:
+            return False
+        known = items[node] = {known: None}
     elif item in known:
         return False
-    else:
-        known[item] = None
+    known[item] = None
     return True
 
 

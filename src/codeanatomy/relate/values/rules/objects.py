@@ -16,7 +16,7 @@ from typing import Any
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import call_object
-from codeanatomy.relate.values.external_names import is_subclass
+from codeanatomy.relate.values.external_names import ancestors
 from codeanatomy.relate.values.hierarchy import bases, defining_class, external_bases, mro
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, KEYS, container_kind, put
 from codeanatomy.relate.values.solver import Object, as_hint, is_hint, strong
@@ -86,9 +86,8 @@ def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
     wanted = state.objects[cls]
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_INSTANCE:
-        keep = cls in mro(state, first) or any(
-            is_subclass(base, wanted.first) for base in external_bases(state, first)
-        )
+        inherited = external_bases(state, first)
+        keep = cls in mro(state, first) or any(wanted.first in ancestors(base) for base in inherited)
     else:
         own = {ir.OBJ_EXTERNAL_INSTANCE: first, ir.OBJ_STRING: "builtins.str"}.get(kind)
         if kind == ir.OBJ_CONTAINER:
