@@ -73,7 +73,9 @@ def attribute_node(state: State, obj: Object, name: str) -> int:
 
 def load_attribute(state: State, obj: Object, name: str, dst: int) -> None:
     """Put an attribute of an object into a node."""
-    state.flow(attribute_node(state, obj, name), dst, is_hint(obj))
+    # Most attributes are read many times.
+    node = state.lookups.attributes[name].get(strong(obj))
+    state.flow(attribute_node(state, obj, name) if node is None else node, dst, is_hint(obj))
 
 
 def call_special_method(state: State, obj: Object, names: Sequence[str], call: Call) -> None:

@@ -187,19 +187,31 @@ class Solver:
         edges = self._edges[node]
         if isinstance(edges, int) and edges >= 0:
             self._propagate(edges, new)
+        elif isinstance(edges, int):
+            self._pass_along((edges,), new)
         elif edges is not None:
-            targets = (edges,) if isinstance(edges, int) else edges
-            for dst in targets:
-                if dst >= 0:
-                    self._propagate(dst, new)
-            for edge in targets:
-                if edge < 0:
-                    self._propagate(~edge, dict.fromkeys([obj | WEAK for obj in new]))
-        rules = self._rules[node]
-        if rules is not None:
-            for rule, data in [rules] if isinstance(rules, tuple) else list(rules):
+            self._pass_along(edges, new)
+        rules, context = self._rules[node], self.context
+        if isinstance(rules, tuple):
+            rule, data = rules
+            for obj in new:
+                rule(context, obj, *data)
+        elif rules is not None:
+            for rule, data in list(rules):
                 for obj in new:
-                    rule(self.context, obj, *data)
+                    rule(context, obj, *data)
+
+    def _pass_along(self, edges: Iterable[int], new: tuple[Object, ...]) -> None:
+        """Pass new objects along several edges, the weak ones last."""
+        weak = []
+        for edge in edges:
+            if edge >= 0:
+                self._propagate(edge, new)
+            else:
+                weak.append(~edge)
+        hints = dict.fromkeys([obj | WEAK for obj in new]) if weak else {}
+        for dst in weak:
+            self._propagate(dst, hints)
 
     def objects_at(self, node: int) -> Sequence[Object]:
         """Return the objects of a node; hints only if there is nothing else."""

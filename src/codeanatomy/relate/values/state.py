@@ -268,9 +268,10 @@ class State:
     def field(self, obj: Object, name: str) -> int:
         """Return the node of an attribute or element of an object; create it on first use."""
         own = self.fields[strong(obj)]
-        if name not in own:
-            own[name] = self.new_node()
-        return own[name]
+        node = own.get(name)
+        if node is None:
+            node = own[name] = self.new_node()
+        return node
 
     def function(self, obj: Object) -> tuple[int, ir.Function]:
         """Return the file and the definition of an OBJ_FUNCTION."""
