@@ -19,7 +19,7 @@ from codeanatomy.relate.values import hierarchy
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import is_class_like, may_have
 from codeanatomy.relate.values.rules.containers import container_has
-from codeanatomy.relate.values.rules.functions import Access, call_accessor
+from codeanatomy.relate.values.rules.functions import MemberAccess, call_accessor
 from codeanatomy.relate.values.rules.imports import load_module_name, module
 from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import ANY_SITE, State, positional
@@ -76,11 +76,13 @@ def _load_from_instance(state: State, obj: Object, name: str, node: int) -> None
     if name == "__class__":
         state.add(node, cls)
     else:
-        hierarchy.watch_attribute(state, cls, name, _resolve_on_instance, obj, Access("get", obj, name, node))
+        hierarchy.watch_attribute(
+            state, cls, name, _resolve_on_instance, obj, MemberAccess("get", obj, name, node)
+        )
 
 
 def _load_from_class(state: State, obj: Object, name: str, node: int) -> None:
-    hierarchy.watch_attribute(state, obj, name, _resolve_on_class, obj, Access("get", obj, name, node))
+    hierarchy.watch_attribute(state, obj, name, _resolve_on_class, obj, MemberAccess("get", obj, name, node))
 
 
 def _load_from_super(state: State, obj: Object, name: str, node: int) -> None:
@@ -88,7 +90,9 @@ def _load_from_super(state: State, obj: Object, name: str, node: int) -> None:
     kind, first, _, _ = state.objects[receiver]
     actual = first if kind == ir.OBJ_INSTANCE else receiver
     if state.kind[actual] == ir.OBJ_CLASS:
-        hierarchy.watch_attribute(state, actual, name, _resolve_super, actual, Access("get", obj, name, node))
+        hierarchy.watch_attribute(
+            state, actual, name, _resolve_super, actual, MemberAccess("get", obj, name, node)
+        )
 
 
 def _load_from_container(state: State, obj: Object, name: str, node: int) -> None:
@@ -135,7 +139,7 @@ ATTRIBUTE_RULES = {
 # -- read from classes
 
 
-def _resolve_super(state: State, _: Object | None, actual: Object, access: Access) -> None:
+def _resolve_super(state: State, _: Object | None, actual: Object, access: MemberAccess) -> None:
     """Resolve an attribute of `super()`: in the receiver's MRO after this class."""
     name = access.name
     cls, receiver = state.objects[access.owner][1:3]
@@ -154,7 +158,7 @@ def _resolve_super(state: State, _: Object | None, actual: Object, access: Acces
             _resolve_on_instance(state, holder, receiver, access)
 
 
-def _resolve_on_instance(state: State, holder: Object | None, receiver: Object, access: Access) -> None:
+def _resolve_on_instance(state: State, holder: Object | None, receiver: Object, access: MemberAccess) -> None:
     """Put the attribute that class `holder` defines, bound to the receiver, into a node."""
     _, owner, name, node = access
     if holder is None:
@@ -173,7 +177,7 @@ def _resolve_on_instance(state: State, holder: Object | None, receiver: Object, 
         state.subscribe(hierarchy.class_field(state, holder, name), _bind_to_instance, receiver, access)
 
 
-def _resolve_by_getattr(state: State, receiver: Object, access: Access) -> None:
+def _resolve_by_getattr(state: State, receiver: Object, access: MemberAccess) -> None:
     """Resolve an attribute by `__getattr__` or `__getattribute__` of the class."""
     cls = state.objects[receiver].first
     if hierarchy.is_assigned(state, cls, access.name) or access.name.startswith("__"):
@@ -184,7 +188,7 @@ def _resolve_by_getattr(state: State, receiver: Object, access: Access) -> None:
             call_accessor(state, attribute_node(state, receiver, hook), access, name)
 
 
-def _resolve_on_class(state: State, holder: Object | None, receiver: Object, access: Access) -> None:
+def _resolve_on_class(state: State, holder: Object | None, receiver: Object, access: MemberAccess) -> None:
     """Do the same where the receiver is a class."""
     _, owner, name, node = access
     if holder is None:
@@ -202,7 +206,7 @@ def _resolve_on_class(state: State, holder: Object | None, receiver: Object, acc
             state.add(node, state.object(ir.OBJ_INSTANCE, receiver))
 
 
-def _resolve_in_metaclass(state: State, meta: Object, cls: Object, access: Access) -> None:
+def _resolve_in_metaclass(state: State, meta: Object, cls: Object, access: MemberAccess) -> None:
     state.subscribe(hierarchy.method_node(state, meta, access.name), _bind_to_instance, cls, access)
 
 
@@ -214,7 +218,7 @@ def is_enum_member(state: State, cls: Object, name: str) -> bool:
     return not name.startswith("_") and kinds == {ir.VARIABLE}
 
 
-def _bind_to_instance(state: State, obj: Object, receiver: Object, access: Access) -> None:
+def _bind_to_instance(state: State, obj: Object, receiver: Object, access: MemberAccess) -> None:
     """Bind an attribute of a class to an instance, by the descriptor protocol."""
     kind, first, how, _ = state.objects[obj]
     node = access.node
@@ -236,7 +240,7 @@ def _bind_to_instance(state: State, obj: Object, receiver: Object, access: Acces
         state.add(node, obj)
 
 
-def _bind_to_class(state: State, obj: Object, receiver: Object, access: Access) -> None:
+def _bind_to_class(state: State, obj: Object, receiver: Object, access: MemberAccess) -> None:
     """Bind an attribute of a class read on the class itself, by the descriptor protocol."""
     kind, first, how, _ = state.objects[obj]
     if kind == ir.OBJ_FUNCTION and state.function(obj)[1].binds == "class":
@@ -284,7 +288,7 @@ def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
     if kind == ir.OBJ_INSTANCE:
         if site is not None:
             state.flow(src, state.field(state.object(ir.OBJ_INSTANCE, first, ANY_SITE), name))
-        access = Access("set", obj, name, src)
+        access = MemberAccess("set", obj, name, src)
         hierarchy.watch_attribute(state, first, name, _watch_setter, access)
         if hierarchy.is_defined(state, first, "__setattr__"):
             hook = attribute_node(state, obj, "__setattr__")
@@ -294,13 +298,13 @@ def store_attribute(state: State, obj: Object, name: str, src: int) -> None:
     state.flow(src, state.field(obj, name))
 
 
-def _watch_setter(state: State, holder: Object | None, access: Access) -> None:
+def _watch_setter(state: State, holder: Object | None, access: MemberAccess) -> None:
     """Call the setter of a property or `__set__` of a descriptor that the class has for the attribute."""
     if state.is_repository_class(holder) and state.is_first("watch setter", holder, access):
         state.subscribe(hierarchy.class_field(state, holder, access.name), _call_setter, access)
 
 
-def _call_setter(state: State, obj: Object, access: Access) -> None:
+def _call_setter(state: State, obj: Object, access: MemberAccess) -> None:
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_PROPERTY:
         call_accessor(state, state.field(obj, "fset"), access, bound=access.owner)
@@ -313,13 +317,13 @@ def delete_attribute(state: State, obj: Object, name: str) -> None:
     kind, cls, _, _ = state.objects[obj]
     if kind != ir.OBJ_INSTANCE:
         return
-    access = Access("del", obj, name)
+    access = MemberAccess("del", obj, name)
     if hierarchy.is_defined(state, cls, "__delattr__"):
         hook = attribute_node(state, obj, "__delattr__")
         call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
     state.subscribe(hierarchy.method_node(state, cls, name), _call_deleter, access)
 
 
-def _call_deleter(state: State, obj: Object, access: Access) -> None:
+def _call_deleter(state: State, obj: Object, access: MemberAccess) -> None:
     if state.kind[obj] == ir.OBJ_PROPERTY:
         call_accessor(state, state.field(obj, "fdel"), access, bound=access.owner)

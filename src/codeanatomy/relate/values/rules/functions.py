@@ -29,7 +29,7 @@ ADMITTING_HINTS = (ir.HINT_INSTANCE, ir.HINT_UNION)
 UNPACKED_BY_KEY = ("tuple", "list", "dict")
 
 
-class Access(NamedTuple):
+class MemberAccess(NamedTuple):
     """An access to an attribute in the source."""
 
     # get, set or del.
@@ -160,7 +160,7 @@ def _flow_result(
 
 
 def call_accessor(
-    state: State, hook: int, access: Access, *args: Object, bound: Object | None = None
+    state: State, hook: int, access: MemberAccess, *args: Object, bound: Object | None = None
 ) -> None:
     """Call the objects of a node for an access to an attribute; of a `set` its value is the last argument."""
     if not state.is_first("access", hook, access):
@@ -175,7 +175,7 @@ def call_accessor(
     state.subscribe(hook, _call_accessor, call, access, bound)
 
 
-def _call_accessor(state: State, obj: Object, call: Call, access: Access, bound: Object | None) -> None:
+def _call_accessor(state: State, obj: Object, call: Call, access: MemberAccess, bound: Object | None) -> None:
     if state.kind[obj] == ir.OBJ_BOUND_METHOD:
         _, obj, bound, _ = state.objects[obj]
     if state.kind[obj] != ir.OBJ_FUNCTION:

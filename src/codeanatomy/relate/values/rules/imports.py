@@ -15,7 +15,7 @@ from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import BUILTINS
 from codeanatomy.relate.values.modules import INITS
-from codeanatomy.relate.values.rules.functions import Access, call_accessor
+from codeanatomy.relate.values.rules.functions import MemberAccess, call_accessor
 from codeanatomy.relate.values.solver import Object, as_hint
 from codeanatomy.relate.values.state import State
 
@@ -121,7 +121,7 @@ def load_module_name(state: State, file: int, name: str, dst: int) -> None:
     elif state.modules.has(f"{own}.{name}"):
         state.add(dst, module(state, f"{own}.{name}"))
     elif "__getattr__" in program.variables:
-        access = Access("get", state.object(ir.OBJ_MODULE, file), name, dst)
+        access = MemberAccess("get", state.object(ir.OBJ_MODULE, file), name, dst)
         hook = state.node(file, program.variables["__getattr__"][1])
         call_accessor(state, hook, access, state.object(ir.OBJ_STRING, name))
     elif not name.startswith("_"):
