@@ -1,22 +1,24 @@
-"""Find the places that may use a definition, although no edge shows it: their attribute is not resolved.
+"""Find the places that may use a definition, or run one, although no edge shows it.
 
     unresolved_uses(reader, ("send",), "shop")     # [("shop", "send", "shop/mail.py", 104, 9)]
+    unresolved_calls(reader, {"function:3f..."})   # [("shop/mail.py", 9)]
 
-`callers`, `refs` and `impact` note with it that their answer may lack rows (`note_unresolved_uses`), and
-`unused` holds back definitions of these names.
+`callers`, `refs` and `impact` note with the first that their answer may lack rows (`note_unresolved_uses`),
+`callees` with the second (`note_unresolved_calls`). `unused` holds back definitions of the first's names.
 
 Tests: `tests/unit/query/test_unresolved_uses.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import structs
 
 from codeanatomy.query.answers import Symbol, place
 from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, nodes
 from codeanatomy.query.verbs.result import VerbResult
+from codeanatomy.query.walks.enclosing import CALLER_KINDS, innermost_sql
 
 NAMED_KINDS = ("FUNCTION", "CLASS")
 
@@ -65,3 +67,31 @@ def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ..
     what = f".{name}" if len(names) == 1 else "these names"
     count = f"{len(uses):,} use{'s' if len(uses) > 1 else ''} of {what}, such as {place(path, line)},"
     return (f"unknown whether this is all: {count} could not be resolved",)
+
+
+def unresolved_calls(reader: Reader, functions: Collection[str]) -> list[Row]:
+    """Return the path and line of each call in functions and modules that may have unknown targets."""
+    sites = "(SELECT DISTINCT src_id, owner_file_id, path, line, bstart, bend FROM r WHERE reason IS NOT NULL)"
+    return reader.rows(
+        Query(
+            f"SELECT u.path, u.line FROM w JOIN ({innermost_sql(sites, 'src_id', 'path', 'line')}) AS u"
+            " ON u.inner_id = w.node_id",
+            {
+                "r": Slice("relations_v1", relation_kind=("CALLS",)),
+                "d": nodes(CALLER_KINDS),
+                "w": nodes(CALLER_KINDS, node_id=tuple(sorted(functions))),
+            },
+            order=("path", "line"),
+        )
+    )
+
+
+def note_unresolved_calls(reader: Reader, result: VerbResult, functions: Collection[str]) -> VerbResult:
+    """Add a note to a result about what functions call; it is unknown whether that is all if there is one."""
+    calls = unresolved_calls(reader, functions) if functions else []
+    if not calls:
+        return result
+    first = place(*calls[0])
+    what = f"the call in {first}" if len(calls) == 1 else f"{len(calls):,} calls, such as in {first},"
+    note = f"unknown whether this is all: {what} could not be resolved, or not to all targets"
+    return structs.replace(result, notes=(*result.notes, note), unknown=True)

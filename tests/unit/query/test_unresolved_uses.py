@@ -60,6 +60,17 @@ def test_unresolved_uses_of_the_name_make_an_answer_unknown(verb: str, lake: Lak
     assert not any("unknown" in note for note in known.notes)
 
 
+def test_unresolved_calls_inside_make_the_callees_unknown(lake: Lake) -> None:
+    found = lake.callees("mail.post")
+    assert found.unknown
+    assert found.notes == (
+        "unknown whether this is all: 2 calls, such as in mail.py:8, could not be resolved, or not to all targets",
+    )
+    deep = lake.callees("mail.Mail.store")
+    assert (deep.unknown, deep.notes) == (False, ())
+    assert {row["symbol"] for row in deep} == {"mail.Mail", "mail.Mail.send"}
+
+
 def test_a_path_that_is_not_known_is_unknown(lake: Lake) -> None:
     assert lake.path("mail.post", "mail.Mail.store").unknown
     assert not lake.path("mail.Mail.store", "mail.post").unknown

@@ -659,6 +659,27 @@ def test_subclasses_of_one_base_grow_no_faster_than_their_number() -> None:
     assert sizes[400] - sizes[200] <= 2.2 * (sizes[200] - sizes[100])
 
 
+def test_overrides_of_a_receiver_of_too_many_classes_are_candidates() -> None:
+    """The solver keeps 48 instances for `self`; the three classes with a hook of their own come last."""
+    head = "class B:\n  def run(self): self.hook(1)\n  def hook(self, x): ...\n"
+    plain = "".join(f"class P{at}(B): ...\nP{at}().run()\n" for at in range(60))
+    own = "".join(f"class D{at}(B):\n  def hook(self, x): ...\nD{at}().run()\n" for at in range(3))
+    mixed = "class Mixin:\n  def hook(self, x): ...\nclass M(Mixin, B): ...\nM().run()\n"
+    other = "class Other:\n  def hook(self, x): ...\nOther().hook(1)\n"
+    rows = rows_of(solved({"main.py": head + plain + own + mixed + other}))
+    check(rows)
+    wanted = {"main.B.hook", "main.D0.hook", "main.D1.hook", "main.D2.hook", "main.Mixin.hook"}
+    for kind in ("CALLS", "REFERS_TO"):
+        found = [row for row in rows if row["line"] == 2 and row["relation_kind"] == kind]
+        called = [row for row in found if row["dst_kind"] == "FUNCTION"]
+        assert {row["dst_qname"] for row in called} == wanted
+        assert {row["confidence"] for row in called} == {0.5}
+    calls = [row for row in rows if row["line"] == 2 and row["relation_kind"] == "CALLS"]
+    assert {row["reason"] for row in calls} == {"too_many_candidates"}
+    passed = [row for row in rows if row["line"] == 2 and row["relation_kind"] == "PASSES_TO"]
+    assert len(passed) == len(wanted)
+
+
 @pytest.mark.system
 def test_two_thousand_subclasses_are_bounded() -> None:
     rows = rows_of(solved({"main.py": template(2000)}))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from codeanatomy.node_ids import group_id
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.emit.absent_attributes import absence_reason
+from codeanatomy.relate.emit.cut_receivers import cut_functions
 from codeanatomy.relate.emit.references import (
     AMBIGUOUS,
     BY_RULE,
@@ -43,7 +44,7 @@ from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.records import DEFAULT_FACTORY, find_record
 from codeanatomy.relate.values.rules.functions import match_arguments
-from codeanatomy.relate.values.solver import Object, is_hint, strong
+from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, as_hint, is_hint, strong
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import Verdict
 
@@ -103,6 +104,11 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
     src = _syntax_source(f, site) if kind == "AST_NODE" else f.source(kind, site.place)
     call = CallSource(number, site, src, site.role if is_decorator else None)
     callees = results.callees(f.values, (f.file, number))
+    load = f.attribute_loads.get(node)
+    if load is not None and callees:
+        # As hints: no values were passed to them.
+        further = [as_hint(obj) for obj in cut_functions(f, load)]
+        callees += [(obj, site.role) for obj in further[: max(0, MAX_OBJECTS - len(callees))]]
     verdicts = _verdicts(f, site, callees)
     verdict = verdicts[site.role]
     has_target = any(f.target(obj, site.role) is not None for obj, _ in callees)
@@ -114,7 +120,6 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         return
     primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
     alternatives = len(primary) + len(set(verdict.added.values()))
-    load = f.attribute_loads.get(node)
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
         or results.is_truncated(f.values, f.file, node)
