@@ -624,6 +624,13 @@ def test_a_file_that_does_not_parse_has_unresolved_calls() -> None:
     assert (row["dst_id"], row["reason"]) == (None, "no_syntax_tree")
 
 
+def test_what_is_only_annotated_as_a_class_is_an_unknown_value() -> None:
+    text = "def f(made: type): return made(1)\ndef g(): return 1()\n"
+    rows = rows_of(solved({"main.py": text}))
+    reasons = {row["line"]: row["reason"] for row in rows if row["relation_kind"] == "CALLS"}
+    assert reasons == {1: "unknown_value", 2: "not_callable"}
+
+
 def hub(count: int) -> str:
     return "def hub(f): return f()\n" + "".join(f"def f{at}(): ...\nhub(f{at})\n" for at in range(count))
 

@@ -62,6 +62,7 @@ EXTERNAL_CALLABLES = frozenset(
         ir.OBJ_NAMED_TUPLE,
     }
 )
+CLASS_OF_UNKNOWN_NAME = (ir.OBJ_EXTERNAL_INSTANCE, "builtins.type")
 # Roles of functions that run at a call without being its callee.
 INDIRECT_ROLES = frozenset({"callback", DEFAULT_FACTORY})
 # Roles in which one special method stands in for another, such as `__len__` for `__bool__`: one of them runs.
@@ -393,8 +394,8 @@ def _uncalled_reason(f: FileRows, node: int) -> str:
 def _not_callable_reason(f: FileRows, objects: Sequence[Object]) -> str:
     """Return the reason why calling these objects runs nothing."""
     keys = [f.values.objects[obj] for obj in objects]
-    if all(key.kind == ir.OBJ_HINTED_CALLABLE for key in keys):
-        # The annotation only states that the value is callable.
+    if all(key.kind == ir.OBJ_HINTED_CALLABLE or key[:2] == CLASS_OF_UNKNOWN_NAME for key in keys):
+        # The annotation only states that the value is callable, or a class.
         return "unknown_value"
     is_external = any(
         key.kind in EXTERNAL_CALLABLES

@@ -2,6 +2,7 @@
 
     x = []                    a container object
     isinstance(x, A)          the objects of x that are instances of A; as a hint an instance of A
+    issubclass(x, A)          the classes of x that are A or below; as a hint A
     def f(x: A)               what is passed: objects of other classes than A and those below only as hints
 
 Tests: `tests/unit/relate/test_callgraph_cases.py`.
@@ -80,6 +81,42 @@ def _narrow(state: State, classes: Sequence[Object], src: int, dst: int) -> None
             add_instances(state, [cls], dst, True)
 
 
+def _apply_issubclass(state: State, file: int, op: ir.Op) -> None:
+    _, src, classes, dst = op
+    state.subscribe(
+        state.node(file, classes),
+        _narrow_classes,
+        state.node(file, src),
+        state.node(file, dst),
+    )
+
+
+def _narrow_classes(state: State, classes: Sequence[Object], src: int, dst: int) -> None:
+    """Put the classes of src that pass `issubclass` into dst, and the given classes as hints."""
+    for cls in classes:
+        kind = state.kind[cls]
+        if kind == ir.OBJ_CONTAINER:
+            state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow_classes, src, dst)
+        elif kind in CLASS_KINDS:
+            state.subscribe(src, _keep_classes, strong(cls), dst)
+            state.add(dst, as_hint(cls))
+
+
+def _keep_classes(state: State, objects: Sequence[Object], cls: Object, dst: int) -> None:
+    """Put the objects that are this class or inherit from it into dst."""
+    wanted = state.objects[cls]
+    for obj in objects:
+        kind = state.kind[obj]
+        if kind == ir.OBJ_CLASS:
+            keep = cls in mro(state, strong(obj)) or any(
+                is_subclass(base, wanted.first) for base in external_bases(state, strong(obj))
+            )
+        else:
+            keep = kind not in (ir.OBJ_INSTANCE, ir.OBJ_CONTAINER) and wanted.kind == ir.OBJ_EXTERNAL
+        if keep:
+            state.add(dst, obj)
+
+
 def keep_instances(state: State, objects: Sequence[Object], cls: Object, dst: int) -> None:
     """Put the objects that are instances of a class into dst."""
     wanted = state.objects[cls]
@@ -142,4 +179,4 @@ def _is_excluded(state: State, obj: Object, declared: Sequence[Object]) -> bool:
 
 
 OPERATIONS = {ir.OP_COPY: _apply_copy, ir.OP_MAKE: _apply_make}
-LATE_OPERATIONS = {ir.OP_ISINSTANCE: _apply_isinstance}
+LATE_OPERATIONS = {ir.OP_ISINSTANCE: _apply_isinstance, ir.OP_ISSUBCLASS: _apply_issubclass}
