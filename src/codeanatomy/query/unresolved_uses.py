@@ -71,7 +71,9 @@ def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ..
 
 def unresolved_calls(reader: Reader, functions: Collection[str]) -> list[Row]:
     """Return the path and line of each call in functions and modules that may have unknown targets."""
-    sites = "(SELECT DISTINCT src_id, owner_file_id, path, line, bstart, bend FROM r WHERE reason IS NOT NULL)"
+    sites = (
+        "(SELECT DISTINCT src_id, owner_file_id, path, line, bstart, bend FROM r WHERE reason IS NOT NULL)"
+    )
     return reader.rows(
         Query(
             f"SELECT u.path, u.line FROM w JOIN ({innermost_sql(sites, 'src_id', 'path', 'line')}) AS u"

@@ -64,7 +64,8 @@ def test_unresolved_calls_inside_make_the_callees_unknown(lake: Lake) -> None:
     found = lake.callees("mail.post")
     assert found.unknown
     assert found.notes == (
-        "unknown whether this is all: 2 calls, such as in mail.py:8, could not be resolved, or not to all targets",
+        "unknown whether this is all: 2 calls, such as in mail.py:8, could not be resolved,"
+        " or not to all targets",
     )
     deep = lake.callees("mail.Mail.store")
     assert (deep.unknown, deep.notes) == (False, ())

@@ -393,6 +393,40 @@ def test_names_outside_have_many_modules() -> None:
     assert repository.disagreements == []
 
 
+STAND_INS = """\
+from unittest import mock
+import other
+class Fake:
+    def stat(self): ...
+class Heir(other.Path):
+    def stat(self): ...
+def f(p): p.stat()
+def g(p): p.stat()
+def h(p): p.stat()
+f(mock.Mock())
+g(Fake())
+h(Heir())
+"""
+
+
+def test_a_stand_in_does_not_deny_the_declared_class() -> None:
+    """Tests pass a mock, or a class of their own: programs call what the annotation names."""
+    repository = Repository(STAND_INS)
+    for number in range(3):
+        repository.typed(
+            "p.stat()", "pathlib.Path.stat", receiver="pathlib.Path", is_open=True, number=number
+        )
+    assert [
+        {name: row["confidence"] for name, row in repository.at("p.stat()", *CALLS, number=number).items()}
+        for number in range(3)
+    ] == [
+        {"unittest.mock.Mock.stat": 0.7, "pathlib.Path.stat": 0.9},
+        {"main.Fake.stat": 0.7, "pathlib.Path.stat": 0.9},
+        # What inherits from outside may be the declared class.
+        {"main.Heir.stat": 0.7},
+    ]
+
+
 def test_a_stub_beside_the_module_is_the_same() -> None:
     repository = Repository(
         {

@@ -24,7 +24,9 @@ from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, is_hint, stron
 
 def cut_targets(f: FileRows, load: Op) -> list[Target]:
     """Return what the attribute may be by other classes than those of the kept receivers."""
-    return [target for cls in _defining_classes(f, load) for target in f.resolver.targets_in_class(cls, load[2])]
+    return [
+        target for cls in _defining_classes(f, load) for target in f.resolver.targets_in_class(cls, load[2])
+    ]
 
 
 def cut_functions(f: FileRows, load: Op) -> list[Object]:
@@ -32,15 +34,14 @@ def cut_functions(f: FileRows, load: Op) -> list[Object]:
     values, functions = f.values, dict[Object, None]()
     for cls in _defining_classes(f, load):
         file, declared = values.cls(cls)
-        node = declared.attrs[load[2]][0] if load[2] in declared.attrs else ir.NOTHING
-        for obj in results.program_objects(values, file, node):
+        for obj in results.program_objects(values, file, declared.attrs[load[2]][0]):
             if values.kind[obj] == ir.OBJ_FUNCTION and not is_hint(obj):
                 functions[original(values, obj)] = None
     return list(functions)
 
 
 def _defining_classes(f: FileRows, load: Op) -> list[Object]:
-    """Return the classes that define the attribute for classes below the common base of the receivers."""
+    """Return the classes whose bodies define the attribute for classes below the base of the receivers."""
     values, name = f.values, load[2]
     if not results.is_truncated(values, f.file, load[1]):
         return []
@@ -56,7 +57,7 @@ def _defining_classes(f: FileRows, load: Op) -> list[Object]:
     found: dict[Object, None] = {}
     for cls in () if base is None else f.resolver.classes_below(base):
         holder = defining_class(values, cls, name)
-        if values.is_repository_class(holder):
+        if values.is_repository_class(holder) and name in values.cls(holder)[1].attrs:
             found[holder] = None
     known = {defining_class(values, cls, name) for cls in kept}
     return [cls for cls in found if cls not in known][:MAX_OBJECTS]

@@ -138,6 +138,16 @@ def may_have(owner: str, name: str) -> bool:
     return owner not in (*WITHOUT_MEMBERS, "builtins.object") and name in (attributes("builtins.type") or ())
 
 
+def is_made_on_access(owner: str, name: str) -> bool:
+    """Whether a known class has an attribute only because it makes any that is asked for.
+
+    >>> is_made_on_access("unittest.mock.Mock", "walk"), is_made_on_access("pathlib.Path", "walk")
+    (True, False)
+    """
+    known = [CLASSES[each] for each in ancestors(owner)]
+    return any(each.is_open for each in known) and all(name not in each.own for each in known)
+
+
 def builtin_owner(cls: str, name: str) -> str | None:
     """Return the class that defines an attribute of the instances of a builtin class; None if they have none.
 
