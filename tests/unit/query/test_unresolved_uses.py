@@ -63,10 +63,8 @@ def test_unresolved_uses_of_the_name_make_an_answer_unknown(verb: str, lake: Lak
 def test_unresolved_calls_inside_make_the_callees_unknown(lake: Lake) -> None:
     found = lake.callees("mail.post")
     assert found.unknown
-    assert found.notes == (
-        "unknown whether this is all: 2 calls, such as in mail.py:8, could not be resolved,"
-        " or not to all targets",
-    )
+    what = "2 calls, such as in mail.py:8, could not be resolved, or not to all targets"
+    assert found.notes == (f"unknown whether this is all: {what}",)
     deep = lake.callees("mail.Mail.store")
     assert (deep.unknown, deep.notes) == (False, ())
     assert {row["symbol"] for row in deep} == {"mail.Mail", "mail.Mail.send"}

@@ -54,13 +54,13 @@ def _defining_classes(f: FileRows, load: Op) -> list[Object]:
         if kind in (ir.OBJ_INSTANCE, ir.OBJ_CLASS):
             kept[first if kind == ir.OBJ_INSTANCE else strong(obj)] = None
     base = _common_base(f, list(kept))
-    found: dict[Object, None] = {}
+    holders: dict[Object, None] = {}
     for cls in () if base is None else f.resolver.classes_below(base):
         holder = defining_class(values, cls, name)
         if values.is_repository_class(holder) and name in values.cls(holder)[1].attrs:
-            found[holder] = None
+            holders[holder] = None
     known = {defining_class(values, cls, name) for cls in kept}
-    return [cls for cls in found if cls not in known][:MAX_OBJECTS]
+    return [cls for cls in holders if cls not in known][:MAX_OBJECTS]
 
 
 def _common_base(f: FileRows, classes: list[Object]) -> Object | None:

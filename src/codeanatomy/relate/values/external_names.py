@@ -139,7 +139,7 @@ def may_have(owner: str, name: str) -> bool:
 
 
 def is_made_on_access(owner: str, name: str) -> bool:
-    """Whether a known class has an attribute only because it makes any that is asked for.
+    """Whether a known class has an attribute only because it makes any attribute that is read.
 
     >>> is_made_on_access("unittest.mock.Mock", "walk"), is_made_on_access("pathlib.Path", "walk")
     (True, False)
