@@ -21,6 +21,7 @@ from codeanatomy.relate.emit.calls import add_calls_by_method
 from codeanatomy.relate.emit.cut_receivers import cut_targets
 from codeanatomy.relate.emit.references import (
     AMBIGUOUS,
+    ANNOTATION,
     BY_RULE,
     BY_VALUE,
     HINTED,
@@ -101,7 +102,7 @@ def _rate(
     ):
         return [Candidate(each, "import", BY_RULE if is_single else AMBIGUOUS) for each in targets]
     if own is None and receivers and all(is_hint(obj) for obj in receivers):
-        return [Candidate(each, "annotation", HINTED) for each in targets]
+        return [Candidate(each, ANNOTATION, HINTED) for each in targets]
     return [Candidate(each, "values", BY_VALUE if is_single else AMBIGUOUS) for each in targets]
 
 

@@ -47,6 +47,7 @@ from codeanatomy.relate.values.rules.functions import match_arguments
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, as_hint, is_hint, strong
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import Verdict
+from codeanatomy.relate.witnesses.claims import Claim
 
 # Kinds of receivers whose members are resolved by import rules.
 IMPORTED_KINDS = frozenset({ir.OBJ_MODULE, ir.OBJ_NAMESPACE, ir.OBJ_EXTERNAL})
@@ -120,7 +121,8 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
             add_candidates(f, Reference("CALLS", src, site.place, "call", role=call.role), [], reason)
         return
     primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
-    alternatives = len(primary) + len(set(verdict.added.values()))
+    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
+    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides)
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
         or results.is_truncated(f.values, f.file, node)
@@ -132,7 +134,7 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         called = [each for each in callees if (each[1] == DEFAULT_FACTORY) == is_factory]
         group = call.group() if count > 1 else None
         _add_calls(f, call, called, count, verdicts, group, cut_reason, args)
-    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, args)
+    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, overrides, args)
     _add_forwarded_calls(f, call)
 
 
@@ -158,9 +160,11 @@ def add_calls_by_method(
     for obj, how in callees:
         by_method.setdefault(_method_name(f, obj, role), []).append((obj, how))
     verdicts = {how: verdict for _, how in callees}
+    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
     for name, pairs in by_method.items():
-        _add_calls(f, call, pairs, len(pairs), verdicts, call.group(name) if len(pairs) > 1 else None)
-    _add_claimed_calls(f, call, verdict, None)
+        count = len(pairs) + len(overrides)
+        _add_calls(f, call, pairs, count, verdicts, call.group(name) if count > 1 else None)
+    _add_claimed_calls(f, call, verdict, call.group() if overrides else None, overrides)
 
 
 def _syntax_source(f: FileRows, site: Site) -> Source:
@@ -251,13 +255,20 @@ def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
 
 
 def _add_claimed_calls(
-    f: FileRows, call: CallSource, verdict: Verdict, group: str | None, args: Sequence[Arg] = ()
+    f: FileRows,
+    call: CallSource,
+    verdict: Verdict,
+    group: str | None,
+    overrides: dict[Target, Claim],
+    args: Sequence[Arg] = (),
 ) -> None:
-    """Add the rows of callees that only other witnesses claim."""
-    for target, claim in verdict.added.items():
-        candidate = Candidate(target, claim.witness, verdict.confidence(target, 0.0))
+    """Add the rows of callees that only other witnesses claim, and of what overrides a claimed one."""
+    for target, claim in (verdict.added | overrides).items():
+        is_override = target in overrides
+        confidence = AMBIGUOUS if is_override else verdict.confidence(target, 0.0)
+        candidate = Candidate(target, claim.witness, confidence)
         ref = call.reference(target, claim.role or call.role, claim.witness)
-        add_row(f, ref, candidate, None, group, verdict)
+        add_row(f, ref, candidate, claim.key if is_override else None, group, verdict)
         if target.kind != "CLASS":
             _count(f, call.site, candidate, claim.witness)
         obj = f.claims.witnesses.index.function(target)

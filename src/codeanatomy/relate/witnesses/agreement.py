@@ -80,6 +80,8 @@ class Verdict:
         self.added: dict[Target, Claim] = {}
         # Witnesses that agree with no candidate, with all targets they name.
         self.against: dict[str, list[Target]] = {}
+        # What may run instead of a claimed method: counts where nothing else is known of the receiver.
+        self.overrides = {target: claim for claim in claims for target in claim.overrides}
         self._rules = rules
         # Further meanings of the name that are not candidates.
         self._alternatives = list(alternatives)
@@ -88,6 +90,8 @@ class Verdict:
             own = [claim for claim in claims if claim.witness == witness]
             if own:
                 self._compare(witness, own)
+        for target in (*self.candidates, *self.added):
+            self.overrides.pop(target, None)
 
     def _witness_order(self, claims: Sequence[Claim]) -> tuple[str, ...]:
         if any(target.kind in VARIABLE_KINDS for target in self.candidates):
