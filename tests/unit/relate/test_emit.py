@@ -631,6 +631,25 @@ def test_what_is_only_annotated_as_a_class_is_an_unknown_value() -> None:
     assert reasons == {1: "unknown_value", 2: "not_callable"}
 
 
+def test_a_method_from_outside_that_is_stored_is_called_beside_ours() -> None:
+    text = """\
+from requests import Session
+class Mock:
+    def __init__(self, send=Session.send): self._send = send
+    def run(self): return self._send(1)
+def ours(request): ...
+Mock().run()
+Mock(ours).run()
+"""
+    rows = [row for row in rows_of(solved({"main.py": text})) if row["line"] == 4]
+    calls = [row for row in rows if row["relation_kind"] in ("CALLS", "CALLS_NAME")]
+    assert {row["dst_qname"]: row["confidence"] for row in calls} == {
+        "main.ours": 0.5,
+        "requests.Session.send": 0.5,
+    }
+    assert len({row["ambiguity_group_id"] for row in calls}) == 1
+
+
 def hub(count: int) -> str:
     return "def hub(f): return f()\n" + "".join(f"def f{at}(): ...\nhub(f{at})\n" for at in range(count))
 

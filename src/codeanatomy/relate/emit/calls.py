@@ -42,6 +42,7 @@ from codeanatomy.relate.values.arguments import VARIADIC, PassedArgument, match_
 from codeanatomy.relate.values.forwarding import forwarded_calls
 from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.name_resolution import Target
+from codeanatomy.relate.values.pending_call import EXTERNAL_MEMBER
 from codeanatomy.relate.values.records import DEFAULT_FACTORY, find_record
 from codeanatomy.relate.values.rules.functions import match_arguments
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, as_hint, is_hint, strong
@@ -107,7 +108,10 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
     call = CallSource(number, site, src, site.role if is_decorator else None)
     callees = results.callees(f.values, (f.file, number))
     load = f.attribute_loads.get(node)
+    stored: list[tuple[Object, str]] = []
     if load is not None and callees:
+        stored = _stored_members(f, number, load[2], callees)
+        callees += stored
         # As hints: no values were passed to them.
         further = [as_hint(obj) for obj in cut_functions(f, load)]
         callees += [(obj, site.role) for obj in further[: max(0, MAX_OBJECTS - len(callees))]]
@@ -122,7 +126,7 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         return
     primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
     overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
-    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides)
+    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides) + len(stored)
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
         or results.is_truncated(f.values, f.file, node)
@@ -136,6 +140,24 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         _add_calls(f, call, called, count, verdicts, group, cut_reason, args)
     _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, overrides, args)
     _add_forwarded_calls(f, call)
+
+
+def _stored_members(
+    f: FileRows, number: int, name: str, callees: Sequence[tuple[Object, str]]
+) -> list[tuple[Object, str]]:
+    """Return the external methods that the called attribute holds, and that are not looked up by its name.
+
+    After `self._send = send` it may be `Adapter.send` of a library, or a function of ours.
+    """
+    roles = f.values.calls.callees[f.file, number]
+    return [
+        (obj, role)
+        for obj, role in roles.items()
+        if role == EXTERNAL_MEMBER
+        and not is_hint(obj)
+        and (obj, role) not in callees
+        and f.values.objects[obj].first.rpartition(".")[2] != name
+    ]
 
 
 def add_implicit_calls(f: FileRows, number: int) -> None:
