@@ -11,7 +11,7 @@ Tests: `tests/unit/query/test_unresolved_uses.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -56,7 +56,7 @@ def note_unresolved_uses(reader: Reader, result: VerbResult, *symbols: Symbol) -
 
 def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ...]:
     """Return a note if places that may use the symbols could not be resolved."""
-    named = [each for each in symbols if each.kind in NAMED_KINDS]
+    named = list(_named_by_attributes(reader, symbols))
     names = sorted({each.symbol.rpartition(".")[2] for each in named})
     repositories = {each.repo_id for each in named}
     repo_id = next(iter(repositories)) if len(repositories) == 1 else None
@@ -67,6 +67,16 @@ def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ..
     what = f".{name}" if len(names) == 1 else "these names"
     count = f"{len(uses):,} use{'s' if len(uses) > 1 else ''} of {what}, such as {place(path, line)},"
     return (f"unknown whether this is all: {count} could not be resolved",)
+
+
+def _named_by_attributes(reader: Reader, symbols: Iterable[Symbol]) -> Iterator[Symbol]:
+    """Yield the functions, classes, and variables of classes: of other variables no attribute is the name."""
+    for each in symbols:
+        owner = {"c": nodes(("CLASS",), each.repo_id, qualname=(each.symbol.rpartition(".")[0],))}
+        if each.kind in NAMED_KINDS or (
+            each.kind == "BINDING" and reader.rows(Query("SELECT c.node_id FROM c LIMIT 1", owner))
+        ):
+            yield each
 
 
 def unresolved_calls(reader: Reader, functions: Collection[str]) -> list[Row]:

@@ -13,11 +13,14 @@ from support.light_builds import clean_lake
 
 MAIL = """
 class Mail:
+    SUBJECT = ""
+    def __init__(self): self.weight = 1
     def send(self): return 1
     def store(self): return Mail().send()
     def _drop(self): return 2
 
 def post(mail, letters):
+    weight = mail.weight + len(mail.SUBJECT)
     letters._drop()
     return mail.send()
 """
@@ -53,7 +56,7 @@ def test_unresolved_uses_of_the_name_make_an_answer_unknown(verb: str, lake: Lak
     found = VERBS[verb](lake, "mail.Mail.send")
     assert found.unknown
     assert found.notes[-1] == (
-        "unknown whether this is all: 1 use of .send, such as mail.py:9, could not be resolved"
+        "unknown whether this is all: 1 use of .send, such as mail.py:12, could not be resolved"
     )
     known = VERBS[verb](lake, "mail.Mail.store")
     assert not known.unknown
@@ -63,11 +66,21 @@ def test_unresolved_uses_of_the_name_make_an_answer_unknown(verb: str, lake: Lak
 def test_unresolved_calls_inside_make_the_callees_unknown(lake: Lake) -> None:
     found = lake.callees("mail.post")
     assert found.unknown
-    what = "2 calls, such as in mail.py:8, could not be resolved, or not to all targets"
+    what = "2 calls, such as in mail.py:11, could not be resolved, or not to all targets"
     assert found.notes == (f"unknown whether this is all: {what}",)
     deep = lake.callees("mail.Mail.store")
     assert (deep.unknown, deep.notes) == (False, ())
-    assert {row["symbol"] for row in deep} == {"mail.Mail", "mail.Mail.send"}
+    assert {row["symbol"] for row in deep} == {"mail.Mail", "mail.Mail.__init__", "mail.Mail.send"}
+
+
+def test_unresolved_attributes_make_references_to_a_variable_of_a_class_unknown(lake: Lake) -> None:
+    for name in ("SUBJECT", "weight"):
+        found = lake.refs(f"mail.Mail.{name}")
+        assert found.unknown
+        assert found.notes[-1] == (
+            f"unknown whether this is all: 1 use of .{name}, such as mail.py:10, could not be resolved"
+        )
+    assert not lake.refs("mail.post.weight").unknown
 
 
 def test_a_path_that_is_not_known_is_unknown(lake: Lake) -> None:
