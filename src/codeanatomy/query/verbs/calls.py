@@ -20,6 +20,7 @@ from msgspec import structs
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, nodes
+from codeanatomy.query.overriding_methods import note_callers_of_overrides
 from codeanatomy.query.symbols import EXTERNAL_KINDS
 from codeanatomy.query.unresolved_uses import note_unresolved_calls, note_unresolved_uses
 from codeanatomy.query.verbs.result import VerbResult, query_result, rows_result
@@ -63,6 +64,7 @@ def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
     sites = count_call_sites(reader, {(hop.node_id, hop.via) for hop in hops})
     counts = [sites.get((hop.node_id, hop.via)) for hop in hops]
     result = _with_names(reader, symbol, hops, counts, complete)
+    result = note_callers_of_overrides(reader, result, symbol, {hop.node_id for hop in hops})
     return note_unresolved_uses(reader, result, symbol)
 
 
