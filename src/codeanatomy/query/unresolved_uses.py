@@ -12,11 +12,12 @@ Tests: `tests/unit/query/test_unresolved_uses.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 
 from msgspec import structs
 
 from codeanatomy.query.answers import Symbol, place
-from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, nodes
+from codeanatomy.query.engines.statements import Query, Reader, Row, Slice, edges, nodes
 from codeanatomy.query.verbs.result import VerbResult
 from codeanatomy.query.walks.enclosing import CALLER_KINDS, innermost_sql
 
@@ -61,12 +62,62 @@ def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ..
     repositories = {each.repo_id for each in named}
     repo_id = next(iter(repositories)) if len(repositories) == 1 else None
     uses = unresolved_uses(reader, names, repo_id) if names else []
+    ids = [node for each in named for node in each.ids]
+    uses = sorted({*uses, *_uses_of_foreign_values(reader, names, ids, repo_id)})
     if not uses:
         return ()
     _, name, path, _, line = uses[0]
     what = f".{name}" if len(names) == 1 else "these names"
     count = f"{len(uses):,} use{'s' if len(uses) > 1 else ''} of {what}, such as {place(path, line)},"
     return (f"unknown whether this is all: {count} could not be resolved",)
+
+
+def _uses_of_foreign_values(
+    reader: Reader, names: Sequence[str], ids: Sequence[str], repo_id: str | None
+) -> list[Row]:
+    """Return the attributes of given names of values that an imported object from outside holds.
+
+    After `from django.conf import settings` nothing is known of `settings.QUEUE`: `settings.QUEUE.send` may
+    be ours, although its target is a name outside. Those that may mean one of the definitions `ids` are left
+    out: an edge shows it.
+    """
+    if not names:
+        return []
+    rows = reader.rows(
+        Query(
+            "SELECT DISTINCT a.repo_id, a.name, a.path, a.bstart, a.line, q.qualname FROM a"
+            " JOIN e ON e.src_node_id = a.node_id JOIN q ON q.node_id = e.dst_node_id"
+            " LEFT JOIN k ON k.src_node_id = a.node_id WHERE k.src_node_id IS NULL",
+            {
+                "a": nodes(("ATTRIBUTE_REF",), repo_id, name=names),
+                "e": edges(("REFERS_TO",), repo_id),
+                "k": edges(("REFERS_TO",), repo_id, dst_node_id=ids),
+                "q": nodes(("QUALIFIED_NAME",), repo_id),
+            },
+        )
+    )
+    # Of `django.conf.settings.QUEUE.send` those that `settings.QUEUE` may be an attribute of.
+    objects = {row[5]: _prefixes(row[5])[:-2] for row in rows}
+    imported = reader.rows(
+        Query(
+            "SELECT DISTINCT q.qualname FROM e JOIN q ON q.node_id = e.dst_node_id",
+            {
+                "e": edges(("IMPORTS_NAME",), repo_id),
+                "q": nodes(("QUALIFIED_NAME",), repo_id, qualname=sorted({*chain(*objects.values())})),
+            },
+        )
+    )
+    known = {name for (name,) in imported}
+    return [row[:5] for row in rows if not known.isdisjoint(objects[row[5]])]
+
+
+def _prefixes(name: str) -> list[str]:
+    """Return the beginnings of a dotted name, the whole name last.
+
+    >>> _prefixes("a.b.c")
+    ['a', 'a.b', 'a.b.c']
+    """
+    return list(accumulate(name.split("."), "{}.{}".format))
 
 
 def _named_by_attributes(reader: Reader, symbols: Iterable[Symbol]) -> Iterator[Symbol]:

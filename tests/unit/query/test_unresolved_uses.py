@@ -23,6 +23,10 @@ def post(mail, letters):
     weight = mail.weight + len(mail.SUBJECT)
     letters._drop()
     return mail.send()
+
+class Box:
+    def empty(self): ...
+    def weigh(self): ...
 """
 CHAIN = """
 from mail import Mail
@@ -34,12 +38,22 @@ def test_two(): two()
 def test_three(): three()
 def test_far(): test_three()
 """
+APP = """
+from django.conf import settings
+from django.shortcuts import weigh as other
+import django.boxes
+
+def tidy(): settings.BOX.empty()
+def look(): return django.boxes.weigh(), other.weigh(), settings.weigh()
+"""
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     work = tmp_path_factory.mktemp("unresolved")
-    write_tree(work / "source", {"mail.py": MAIL.encode(), "test_chain.py": CHAIN.encode()})
+    write_tree(
+        work / "source", {"mail.py": MAIL.encode(), "test_chain.py": CHAIN.encode(), "app.py": APP.encode()}
+    )
     clean_lake(work / "lake", {"app": work / "source"})
     return Lake.open(str(work / "lake"))
 
@@ -81,6 +95,14 @@ def test_unresolved_attributes_make_references_to_a_variable_of_a_class_unknown(
             f"unknown whether this is all: 1 use of .{name}, such as mail.py:10, could not be resolved"
         )
     assert not lake.refs("mail.post.weight").unknown
+
+
+def test_what_an_object_from_outside_holds_may_be_ours(lake: Lake) -> None:
+    """But not what a module or an imported object has itself."""
+    found = lake.callers("mail.Box.empty")
+    assert found.unknown
+    assert "1 use of .empty, such as app.py:6, could not be resolved" in found.notes[-1]
+    assert not lake.callers("mail.Box.weigh").unknown
 
 
 def test_a_path_that_is_not_known_is_unknown(lake: Lake) -> None:
