@@ -3,7 +3,7 @@
     answers             the answer of every verb and its columns
     ask                 runs a verb: resolves symbols, evaluates the query, adds freshness and coverage
     checks              whole-graph checks: integrity rules, comparison of two lakes, call graphs
-    diff                definitions changed since a commit, changes of the graph and of tables between two runs
+    diff                definitions changed since a commit, changes of graph and tables between two runs
     engines             queries as data, and the readers that run them on DuckDB, Spark or Ibis
     export              graph exports to files and pictures
     lake                `Lake`, the Python interface with a method per verb
