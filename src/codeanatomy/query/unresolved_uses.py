@@ -98,6 +98,8 @@ def _uses_of_foreign_values(
     )
     # Of `django.conf.settings.QUEUE.send` those that `settings.QUEUE` may be an attribute of.
     objects = {row[5]: _prefixes(row[5])[:-2] for row in rows}
+    if not objects:
+        return []
     imported = reader.rows(
         Query(
             "SELECT DISTINCT q.qualname FROM e JOIN q ON q.node_id = e.dst_node_id",
@@ -132,21 +134,22 @@ def _named_by_attributes(reader: Reader, symbols: Iterable[Symbol]) -> Iterator[
 
 def unresolved_calls(reader: Reader, functions: Collection[str]) -> list[Row]:
     """Return the path and line of each call in functions and modules that may have unknown targets."""
-    sites = (
-        "(SELECT DISTINCT src_id, owner_file_id, path, line, bstart, bend FROM r WHERE reason IS NOT NULL)"
+    around = nodes(CALLER_KINDS, node_id=tuple(sorted(functions)))
+    rows = reader.rows(Query("SELECT DISTINCT w.path FROM w", {"w": around}))
+    paths = sorted(path for (path,) in rows if path is not None)
+    columns = "src_id, owner_file_id, path, line, bstart, bend"
+    calls = f"(SELECT DISTINCT {columns} FROM r WHERE reason IS NOT NULL)"
+    query = Query(
+        f"SELECT u.path, u.line FROM w JOIN ({innermost_sql(calls, 'src_id', 'path', 'line')}) AS u"
+        " ON u.inner_id = w.node_id",
+        {
+            "r": Slice("relations_v1", relation_kind=("CALLS",), path=paths),
+            "d": nodes(CALLER_KINDS, path=paths),
+            "w": around,
+        },
+        order=("path", "line"),
     )
-    return reader.rows(
-        Query(
-            f"SELECT u.path, u.line FROM w JOIN ({innermost_sql(sites, 'src_id', 'path', 'line')}) AS u"
-            " ON u.inner_id = w.node_id",
-            {
-                "r": Slice("relations_v1", relation_kind=("CALLS",)),
-                "d": nodes(CALLER_KINDS),
-                "w": nodes(CALLER_KINDS, node_id=tuple(sorted(functions))),
-            },
-            order=("path", "line"),
-        )
-    )
+    return reader.rows(query) if paths else []
 
 
 def note_unresolved_calls(reader: Reader, result: VerbResult, functions: Collection[str]) -> VerbResult:
