@@ -199,6 +199,7 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule("flask", "handler", call=("flask.*.register_error_handler",), argument=1),
+    Rule("werkzeug", "http", call=("werkzeug.routing.Rule", "werkzeug.routing.*.Rule"), argument="endpoint"),
     Rule("flask", "command", call=("flask.*.cli.command",), written=("*.cli.command",)),
     Rule("flask", "handler", call=("flask_login.*.user_loader", "flask_login.*.request_loader")),
     # FastAPI and Starlette

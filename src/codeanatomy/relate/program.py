@@ -96,6 +96,8 @@ OP_RAISE = "r"
 OP_EXCEPT = "e"
 # src classes dst: objects of src that pass `isinstance` with the classes.
 OP_ISINSTANCE = "i"
+# src classes dst: objects of src that pass `issubclass` with the classes.
+OP_ISSUBCLASS = "s"
 # hint dst: the annotation (one of the HINT_* tuples below) of dst.
 OP_ANNOTATE = "t"
 # class site: a class statement runs.

@@ -13,13 +13,20 @@ from support.light_builds import clean_lake
 
 MAIL = """
 class Mail:
+    SUBJECT = ""
+    def __init__(self): self.weight = 1
     def send(self): return 1
     def store(self): return Mail().send()
     def _drop(self): return 2
 
 def post(mail, letters):
+    weight = mail.weight + len(mail.SUBJECT)
     letters._drop()
     return mail.send()
+
+class Box:
+    def empty(self): ...
+    def weigh(self): ...
 """
 CHAIN = """
 from mail import Mail
@@ -31,12 +38,22 @@ def test_two(): two()
 def test_three(): three()
 def test_far(): test_three()
 """
+APP = """
+from django.conf import settings
+from django.shortcuts import weigh as other
+import django.boxes
+
+def tidy(): settings.BOX.empty()
+def look(): return django.boxes.weigh(), other.weigh(), settings.weigh()
+"""
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     work = tmp_path_factory.mktemp("unresolved")
-    write_tree(work / "source", {"mail.py": MAIL.encode(), "test_chain.py": CHAIN.encode()})
+    write_tree(
+        work / "source", {"mail.py": MAIL.encode(), "test_chain.py": CHAIN.encode(), "app.py": APP.encode()}
+    )
     clean_lake(work / "lake", {"app": work / "source"})
     return Lake.open(str(work / "lake"))
 
@@ -53,11 +70,39 @@ def test_unresolved_uses_of_the_name_make_an_answer_unknown(verb: str, lake: Lak
     found = VERBS[verb](lake, "mail.Mail.send")
     assert found.unknown
     assert found.notes[-1] == (
-        "unknown whether this is all: 1 use of .send, such as mail.py:9, could not be resolved"
+        "unknown whether this is all: 1 use of .send, such as mail.py:12, could not be resolved"
     )
     known = VERBS[verb](lake, "mail.Mail.store")
     assert not known.unknown
     assert not any("unknown" in note for note in known.notes)
+
+
+def test_unresolved_calls_inside_make_the_callees_unknown(lake: Lake) -> None:
+    found = lake.callees("mail.post")
+    assert found.unknown
+    what = "2 calls, such as in mail.py:11, could not be resolved, or not to all targets"
+    assert found.notes == (f"unknown whether this is all: {what}",)
+    deep = lake.callees("mail.Mail.store")
+    assert (deep.unknown, deep.notes) == (False, ())
+    assert {row["symbol"] for row in deep} == {"mail.Mail", "mail.Mail.__init__", "mail.Mail.send"}
+
+
+def test_unresolved_attributes_make_references_to_a_variable_of_a_class_unknown(lake: Lake) -> None:
+    for name in ("SUBJECT", "weight"):
+        found = lake.refs(f"mail.Mail.{name}")
+        assert found.unknown
+        assert found.notes[-1] == (
+            f"unknown whether this is all: 1 use of .{name}, such as mail.py:10, could not be resolved"
+        )
+    assert not lake.refs("mail.post.weight").unknown
+
+
+def test_what_an_object_from_outside_holds_may_be_ours(lake: Lake) -> None:
+    """But not what a module or an imported object has itself."""
+    found = lake.callers("mail.Box.empty")
+    assert found.unknown
+    assert "1 use of .empty, such as app.py:6, could not be resolved" in found.notes[-1]
+    assert not lake.callers("mail.Box.weigh").unknown
 
 
 def test_a_path_that_is_not_known_is_unknown(lake: Lake) -> None:

@@ -70,6 +70,26 @@ SOURCES = {
         "parts/errors.py": "class Refused(Exception):\n    pass\n\nclass Timeout(Exception):\n    pass\n",
         "examples/run.py": "from flask import Flask\nfrom parts.views import pages\napp = Flask(__name__)\n",
     },
+    # A module that a statement imports, for another name, and that a loop over strings imports too.
+    "tokens": {
+        "tokens/__init__.py": "",
+        "tokens/app.py": """
+            import importlib
+            from flask import Flask
+            from tokens.kinds.one import LIMIT
+            from tokens.other import OTHER
+
+            app = Flask(__name__)
+            KINDS = {"tokens.kinds.one"}
+
+            @app.route("/")
+            def index():
+                return [importlib.import_module(name) for name in KINDS], LIMIT, OTHER
+        """,
+        "tokens/kinds/__init__.py": "",
+        "tokens/kinds/one.py": "LIMIT = 1\nclass One:\n    pass\n",
+        "tokens/other.py": "OTHER = 1\nclass Other:\n    pass\n",
+    },
     # Classes that `type` makes.
     "made": {
         "made/__init__.py": "",
@@ -155,6 +175,12 @@ def test_a_program_has_no_other_users(reader: LightReader) -> None:
         # A copy of a library has more than the program uses.
         "vendor.copied": (0.5, "public"),
     }
+
+
+def test_what_a_module_has_that_a_string_names_may_be_used(reader: LightReader) -> None:
+    found = verdicts(reader, "tokens")
+    assert found["kinds.one.One"] == (0.3, "loaded")
+    assert found["other.Other"] == (0.7, "program")
 
 
 def test_a_framework_is_a_library(reader: LightReader) -> None:

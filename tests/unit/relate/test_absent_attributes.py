@@ -72,6 +72,8 @@ def test_builtin_classes_give_their_objects_attributes(text: str, name: str, own
             "dynamic_attribute",
         ),
         ("class M(type): ...\nM('A', (), {}).x\n", "x", "dynamic_attribute"),
+        ("list('ab').replace\n", "replace", "no_such_attribute"),
+        ("import abc\nclass M(abc.ABCMeta): ...\nM('A', (), {}).x\n", "x", "dynamic_attribute"),
         # What a library gives has more attributes than are known.
         ("import m\nclass A(m.B):\n  def f(self): return self.headers.x\n", "x", "external_result"),
         ("import m\ndef f(): return m.Response().headers.x\n", "x", "external_result"),

@@ -624,6 +624,32 @@ def test_a_file_that_does_not_parse_has_unresolved_calls() -> None:
     assert (row["dst_id"], row["reason"]) == (None, "no_syntax_tree")
 
 
+def test_what_is_only_annotated_as_a_class_is_an_unknown_value() -> None:
+    text = "def f(made: type): return made(1)\ndef g(): return 1()\n"
+    rows = rows_of(solved({"main.py": text}))
+    reasons = {row["line"]: row["reason"] for row in rows if row["relation_kind"] == "CALLS"}
+    assert reasons == {1: "unknown_value", 2: "not_callable"}
+
+
+def test_a_method_from_outside_that_is_stored_is_called_beside_ours() -> None:
+    text = """\
+from requests import Session
+class Mock:
+    def __init__(self, send=Session.send): self._send = send
+    def run(self): return self._send(1)
+def ours(request): ...
+Mock().run()
+Mock(ours).run()
+"""
+    rows = [row for row in rows_of(solved({"main.py": text})) if row["line"] == 4]
+    calls = [row for row in rows if row["relation_kind"] in ("CALLS", "CALLS_NAME")]
+    assert {row["dst_qname"]: row["confidence"] for row in calls} == {
+        "main.ours": 0.5,
+        "requests.Session.send": 0.5,
+    }
+    assert len({row["ambiguity_group_id"] for row in calls}) == 1
+
+
 def hub(count: int) -> str:
     return "def hub(f): return f()\n" + "".join(f"def f{at}(): ...\nhub(f{at})\n" for at in range(count))
 
@@ -657,6 +683,27 @@ def template(count: int) -> str:
 def test_subclasses_of_one_base_grow_no_faster_than_their_number() -> None:
     sizes = {count: len(rows_of(solved({"main.py": template(count)}))) for count in (100, 200, 400)}
     assert sizes[400] - sizes[200] <= 2.2 * (sizes[200] - sizes[100])
+
+
+def test_overrides_of_a_receiver_of_too_many_classes_are_candidates() -> None:
+    """The solver keeps 48 instances for `self`; the three classes with a hook of their own come last."""
+    head = "class B:\n  def run(self): self.hook(1)\n  def hook(self, x): ...\n"
+    plain = "".join(f"class P{at}(B): ...\nP{at}().run()\n" for at in range(60))
+    own = "".join(f"class D{at}(B):\n  def hook(self, x): ...\nD{at}().run()\n" for at in range(3))
+    mixed = "class Mixin:\n  def hook(self, x): ...\nclass M(Mixin, B): ...\nM().run()\n"
+    other = "class Other:\n  def hook(self, x): ...\nOther().hook(1)\n"
+    rows = rows_of(solved({"main.py": head + plain + own + mixed + other}))
+    check(rows)
+    wanted = {"main.B.hook", "main.D0.hook", "main.D1.hook", "main.D2.hook", "main.Mixin.hook"}
+    for kind in ("CALLS", "REFERS_TO"):
+        found = [row for row in rows if row["line"] == 2 and row["relation_kind"] == kind]
+        called = [row for row in found if row["dst_kind"] == "FUNCTION"]
+        assert {row["dst_qname"] for row in called} == wanted
+        assert {row["confidence"] for row in called} == {0.5}
+    calls = [row for row in rows if row["line"] == 2 and row["relation_kind"] == "CALLS"]
+    assert {row["reason"] for row in calls} == {"too_many_candidates"}
+    passed = [row for row in rows if row["line"] == 2 and row["relation_kind"] == "PASSES_TO"]
+    assert len(passed) == len(wanted)
 
 
 @pytest.mark.system

@@ -237,7 +237,7 @@ Child().run()
 
 def test_a_call_that_only_a_witness_resolves() -> None:
     repository = Repository(METHODS)
-    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
+    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=False)
     assert "main.Base.run" in {row["dst_qname"] for row in repository.rows("CALLS")}
     (row,) = repository.at("x.run()", *CALLS).values()
     assert (row["dst_qname"], row["origin"], row["resolution_method"]) == (
@@ -251,6 +251,40 @@ def test_a_call_that_only_a_witness_resolves() -> None:
     # The identifier refers to what is called.
     (named,) = repository.at("x.|run|()", "REFERS_TO").values()
     assert (named["dst_qname"], named["origin"]) == ("main.Base.run", "pyrefly")
+
+
+def test_an_override_of_what_only_a_witness_resolves_may_run() -> None:
+    repository = Repository(METHODS)
+    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
+    for text, kinds in (("x.run()", CALLS), ("x.|run|()", ("REFERS_TO",))):
+        rows = repository.at(text, *kinds)
+        assert {name: row["confidence"] for name, row in rows.items()} == {
+            "main.Base.run": 0.9,
+            "main.Child.run": 0.5,
+        }
+        assert {row["ambiguity_group_id"] is None for row in rows.values()} == {False}
+        assert {row["origin"] for row in rows.values()} == {"pyrefly"}
+    graph = {(row["src_qname"], row["dst_qname"]): row for row in repository.rows("CALL_GRAPH")}
+    assert graph["main.given", "main.Child.run"]["confidence"] == 0.5
+    # Below the class of the receiver nothing overrides it; and a value is better than a class.
+    repository = Repository(METHODS + "given(Base())\n")
+    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Child", is_open=True)
+    assert repository.at("x.run()", *CALLS).keys() == {"main.Base.run"}
+    repository.program("main.py").checker_calls.clear()
+    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
+    assert repository.at("x.run()", *CALLS).keys() == {"main.Base.run"}
+
+
+def test_an_annotation_is_no_better_than_the_class_of_a_witness() -> None:
+    source = METHODS.replace("def given(x):", "def given(x: Base):")
+    repository = Repository(source)
+    repository.typed("x.run()", "main.Base.run", "|run|(self)", receiver="main.Base", is_open=True)
+    for text, kinds in (("x.run()", CALLS), ("x.|run|()", ("REFERS_TO",))):
+        rows = repository.at(text, *kinds)
+        assert {name: row["confidence"] for name, row in rows.items()} == {
+            "main.Base.run": 0.9,
+            "main.Child.run": 0.5,
+        }
 
 
 def test_what_overrides_the_static_answer_is_no_disagreement() -> None:
@@ -391,6 +425,40 @@ def test_names_outside_have_many_modules() -> None:
     (made,) = repository.at("int('1')", *CALLS).values()
     assert (made["dst_qname"], words(made)["pyrefly"]) == ("builtins.int", True)
     assert repository.disagreements == []
+
+
+STAND_INS = """\
+from unittest import mock
+import other
+class Fake:
+    def stat(self): ...
+class Heir(other.Path):
+    def stat(self): ...
+def f(p): p.stat()
+def g(p): p.stat()
+def h(p): p.stat()
+f(mock.Mock())
+g(Fake())
+h(Heir())
+"""
+
+
+def test_a_stand_in_does_not_deny_the_declared_class() -> None:
+    """Tests pass a mock, or a class of their own: programs call what the annotation names."""
+    repository = Repository(STAND_INS)
+    for number in range(3):
+        repository.typed(
+            "p.stat()", "pathlib.Path.stat", receiver="pathlib.Path", is_open=True, number=number
+        )
+    assert [
+        {name: row["confidence"] for name, row in repository.at("p.stat()", *CALLS, number=number).items()}
+        for number in range(3)
+    ] == [
+        {"unittest.mock.Mock.stat": 0.7, "pathlib.Path.stat": 0.9},
+        {"main.Fake.stat": 0.7, "pathlib.Path.stat": 0.9},
+        # What inherits from outside may be the declared class.
+        {"main.Heir.stat": 0.7},
+    ]
 
 
 def test_a_stub_beside_the_module_is_the_same() -> None:

@@ -20,8 +20,9 @@ from msgspec import structs
 from codeanatomy.query.answers import COLUMNS as SHARED
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import InlineRows, Query, Reader, nodes
+from codeanatomy.query.overriding_methods import note_callers_of_overrides
 from codeanatomy.query.symbols import EXTERNAL_KINDS
-from codeanatomy.query.unresolved_uses import note_unresolved_uses
+from codeanatomy.query.unresolved_uses import note_unresolved_calls, note_unresolved_uses
 from codeanatomy.query.verbs.result import VerbResult, query_result, rows_result
 from codeanatomy.query.walks.enclosing import (
     CALLER_KINDS,
@@ -63,6 +64,7 @@ def callers(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
     sites = count_call_sites(reader, {(hop.node_id, hop.via) for hop in hops})
     counts = [sites.get((hop.node_id, hop.via)) for hop in hops]
     result = _with_names(reader, symbol, hops, counts, complete)
+    result = note_callers_of_overrides(reader, result, symbol, {hop.node_id for hop in hops})
     return note_unresolved_uses(reader, result, symbol)
 
 
@@ -71,7 +73,9 @@ def callees(reader: Reader, symbol: Symbol, *, depth: int = 1) -> VerbResult:
     hops, complete = callee_hops(reader, symbol, depth)
     sites = count_call_sites(reader, {(hop.via, hop.node_id) for hop in hops})
     counts = [sites.get((hop.via, hop.node_id)) for hop in hops]
-    return _with_names(reader, symbol, hops, counts, complete)
+    result = _with_names(reader, symbol, hops, counts, complete)
+    inner = {hop.node_id for hop in hops if hop.depth < depth}
+    return note_unresolved_calls(reader, result, inner.union(_callers_in(reader, symbol)))
 
 
 def caller_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Hop], bool]:
@@ -91,10 +95,7 @@ def caller_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Ho
 
 def callee_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Hop], bool]:
     """Return hops to the callees of a symbol, one per node, and whether the search is complete."""
-    start: Iterable[str] = symbol.ids
-    if symbol.kind == "CLASS":
-        start = (node for node in definitions_in(reader, symbol) if node.startswith("function:"))
-    confidences = dict.fromkeys(start, 1.0)
+    confidences = dict.fromkeys(_callers_in(reader, symbol), 1.0)
     hops, complete = reach(reader, confidences, CALL_GRAPH, "src", depth)
     depths = dict.fromkeys(confidences, 0)
     for hop in hops:
@@ -106,6 +107,13 @@ def callee_hops(reader: Reader, symbol: Symbol, depth: int = 1) -> tuple[list[Ho
         for hop in find_instantiated(reader, depths)
     ]
     return _nearest([*hops, *classes]), complete
+
+
+def _callers_in(reader: Reader, symbol: Symbol) -> list[str]:
+    """Return the nodes whose calls count for a symbol: those of a class are what is inside of it."""
+    if symbol.kind != "CLASS":
+        return list(symbol.ids)
+    return [node for node in definitions_in(reader, symbol) if node.startswith("function:")]
 
 
 def _nearest(hops: Iterable[Hop]) -> list[Hop]:

@@ -47,6 +47,9 @@ COLUMNS = (
 )
 # A pattern matches variables of modules and classes, not those of functions.
 PATTERN_KINDS = (*DEFINITIONS, "BINDING", *EXTERNAL_KINDS)
+ENTRY_NOTE = (
+    "what is registered by computed names, by configuration or with a framework without a rule is not seen"
+)
 ENTRY_COLUMNS = (COLUMNS[0], "entry", "name", "framework", *COLUMNS[1:6], "detail", *COLUMNS[6:])
 # Entry points that are called from outside, such as requests, commands and tests; and those of any kind.
 ROOT, ALL = "root", "all"
@@ -135,6 +138,7 @@ def _find_entry_points(entry: str, pattern: str, kind: str | None, repo_id: str 
         relations,
         (like, f"%.{like}"),
         order=("repo_id", "path", "line", "symbol", "entry", "name", "detail"),
+        notes=(ENTRY_NOTE,),
     )
 
 

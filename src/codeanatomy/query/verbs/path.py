@@ -23,17 +23,16 @@ from typing import Any, Literal
 
 from codeanatomy.errors import UsageError
 from codeanatomy.query.answers import Symbol
-from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
+from codeanatomy.query.engines.statements import Query, Reader, nodes
 from codeanatomy.query.symbols import EXTERNAL_KINDS, KINDS, VARIABLES
+from codeanatomy.query.unresolved_uses import unresolved_calls
 from codeanatomy.query.verbs.flows import flow_path
 from codeanatomy.query.verbs.result import VerbResult, rows_result
 from codeanatomy.query.walks.enclosing import (
-    CALLER_KINDS,
     count_call_sites,
     defined_sql,
     definitions_in,
     find_instantiations,
-    innermost_sql,
 )
 from codeanatomy.query.walks.reachability import CALL_GRAPH, MAX_REACHED, Hop, neighbours
 
@@ -160,7 +159,7 @@ class _Search:
         ends = f"{start.symbol} to {end.symbol}"
         unresolved, seen = 0, set[str]()
         while not unresolved:
-            unresolved = _unresolved(self.reader, self.after.keys() - seen)
+            unresolved = len(unresolved_calls(self.reader, self.after.keys() - seen))
             seen |= self.after.keys()
             if unresolved or not self.level or max(self.after.values()) >= depth or len(seen) > MAX_REACHED:
                 break
@@ -237,20 +236,6 @@ def node_names(reader: Reader, ids: Collection[str]) -> dict[str, tuple[Any, ...
 
 def _key(names: dict[str, tuple[Any, ...]], node: str) -> tuple[str, str]:
     return names[node][0], node
-
-
-def _unresolved(reader: Reader, functions: Collection[str]) -> int:
-    """Count the call sites in functions and modules that may have unknown targets."""
-    sites = "(SELECT DISTINCT src_id, owner_file_id, bstart, bend FROM r WHERE reason IS NOT NULL)"
-    query = Query(
-        f"SELECT count(*) FROM w JOIN ({innermost_sql(sites, 'src_id')}) AS u ON u.inner_id = w.node_id",
-        {
-            "r": Slice("relations_v1", relation_kind=("CALLS",)),
-            "d": nodes(CALLER_KINDS),
-            "w": nodes(CALLER_KINDS, node_id=tuple(sorted(functions))),
-        },
-    )
-    return int(reader.rows(query)[0][0])
 
 
 def _rows(reader: Reader, steps: Sequence[Hop]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from codeanatomy.query.answers import Symbol
 from codeanatomy.query.engines.statements import Query, Reader, Slice, nodes
+from codeanatomy.query.overriding_methods import note_overrides
 from codeanatomy.query.symbols import KINDS
 from codeanatomy.query.unresolved_uses import note_unresolved_uses
 from codeanatomy.query.verbs.result import VerbResult, query_result
@@ -89,7 +90,7 @@ def refs(reader: Reader, symbol: Symbol) -> VerbResult:
         },
         order=("path", "bstart", "relation", "symbol_id", "bend", "src_node_id"),
     )
-    return note_unresolved_uses(reader, result, symbol)
+    return note_unresolved_uses(reader, note_overrides(reader, result, symbol), symbol)
 
 
 def count_refs(reader: Reader, symbol: Symbol) -> int:

@@ -25,7 +25,7 @@ Dead code can only be detected as far as names can be followed:
 | 0.3 | `unparsed` | a file that could not be parsed has its name, or is its own |
 | 0.3 | `text` | a string is its name, begins it (`getattr(x, "as_" + y)`), or is code that calls it |
 | 0.3 | `computed` | a method, and its class hierarchy has `getattr(self, x)` |
-| 0.3 | `loaded` | public; its module has `globals()` or the like, or is imported by a computed name only |
+| 0.3 | `loaded` | public; its module has `globals()` or the like, or a computed name or string imports it |
 | 0.3 | `decorated`, `hooked` | a decorator, a metaclass or `__init_subclass__` may have registered it |
 | 0.3 | `base outside`, `overridden`, `overrides` | external code, or that of a used base, may call it |
 | 0 | `entry point` | a framework calls it, by a rule of `catalog.entry_points` |

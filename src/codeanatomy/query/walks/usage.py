@@ -90,7 +90,8 @@ class UsageContext(Struct, frozen=True):
     reexported: frozenset[str]
     # Repositories and top packages that are programs: they answer requests, and export no names.
     applications: frozenset[Key]
-    # By repository: what computed names of modules begin with, and where; and files that statements import.
+    # By repository: what computed names of modules begin with, and where; and files that statements import,
+    # and that no string names.
     loaders: Mapping[str, Sequence[tuple[str, str, int]]]
     imported: frozenset[Key]
     # Files that list the names of a module: `globals()`, `inspect.getmembers(...)`; the first such line.

@@ -163,7 +163,7 @@ def read_usage_context(
         reexported=frozenset(node for node, name in _reexported(reader) if not is_private_name(name)),
         applications=_applications(reader, entries),
         loaders=_group((repo, (text, path, line)) for repo, text, path, line in _loaders(reader)),
-        imported=frozenset(_imported(reader)),
+        imported=frozenset(_imported(reader)).difference(_named_in_strings(reader)),
         listed_names={(repo, path): line for repo, path, line in _listed_names(reader)},
         decorators=dict(_decorators(reader)),
         hooks=dict(_hooks(reader)),
@@ -349,6 +349,18 @@ def _imported(reader: Reader) -> list[Row]:
                 "e": edges(("IMPORTS_MODULE", "IMPORTS_NAME")),
                 "n": nodes(("MODULE", "FUNCTION", "CLASS")),
             },
+        )
+    )
+
+
+def _named_in_strings(reader: Reader) -> list[Row]:
+    """Return repositories and files of modules below a package whose name is a string literal."""
+    return reader.rows(
+        Query(
+            "SELECT DISTINCT m.repo_id, m.path FROM m JOIN t ON t.repo_id = m.repo_id"
+            " AND substr(t.name, 2, length(t.name) - 2) = m.qualname"
+            " WHERE t.subkind = 'str' AND instr(m.qualname, '.') > 0",
+            {"m": nodes(("MODULE",)), "t": nodes(("LITERAL",))},
         )
     )
 

@@ -219,9 +219,9 @@ class Builder(Struct, eq=False, dict=True):
         """Return a node that holds what an annotation states."""
         return NOTHING if hint is None else self.result(ir.OP_ANNOTATE, hint)
 
-    def narrow(self, source: Node, classes: Node) -> Node:
-        """Return a node that holds the objects which are instances of these classes."""
-        return self.result(ir.OP_ISINSTANCE, source, classes)
+    def narrow(self, source: Node, classes: Node, op: str = ir.OP_ISINSTANCE) -> Node:
+        """Return a node that holds the objects which are instances, or subclasses, of these classes."""
+        return self.result(op, source, classes)
 
     def load_attribute(self, receiver: Node, attr: str, site: int) -> Node:
         """Read an attribute."""

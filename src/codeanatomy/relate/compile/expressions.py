@@ -60,6 +60,8 @@ TEXT_DEPENDENT = frozenset(
 # Special methods that `!r`, `!s` and `!a` in an f-string call.
 CONVERSIONS = {"r": ["__repr__"], "a": ["__repr__"], "s": ["__str__", "__repr__"]}
 TRUTH = ["__bool__", "__len__"]
+# Operations that narrow a name, by the function that tests it.
+NARROWING = {"isinstance": ir.OP_ISINSTANCE, "issubclass": ir.OP_ISSUBCLASS}
 
 
 def _constant(b: Builder, node: int) -> Node:
@@ -325,7 +327,7 @@ def _comprehension(kind: str, b: Builder, node: int) -> Node:
 
 
 def narrow(b: Builder, test: int | None) -> None:
-    """Narrow the names that a test with `isinstance` checks, for code that runs if it is true."""
+    """Narrow the names that `isinstance` or `issubclass` checks, for code that runs if the test is true."""
     tree = b.tree
     if test is None:
         return
@@ -334,7 +336,8 @@ def narrow(b: Builder, test: int | None) -> None:
             narrow(b, value)
         return
     func, args = tree.one(test, "func"), tree.many(test, "args")
-    if func is None or tree.name[func] != "isinstance" or len(args) != 2 or tree.kind[args[0]] != "Name":
+    op = None if func is None else NARROWING.get(tree.name[func] or "")
+    if op is None or len(args) != 2 or tree.kind[args[0]] != "Name":
         return
     name = tree.name[args[0]] or ""
     resolved = b.frame.scope.resolve(name)
@@ -349,7 +352,7 @@ def narrow(b: Builder, test: int | None) -> None:
     if NOTHING in (source, classes):
         return
     joined = [number for numbers in definitions for number in numbers]
-    frame.env[resolved.name] = (Version(b.narrow(source, classes), joined, b.call_count),)
+    frame.env[resolved.name] = (Version(b.narrow(source, classes, op), joined, b.call_count),)
 
 
 def _value(b: Builder, node: int) -> Node:

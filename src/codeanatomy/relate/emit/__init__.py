@@ -6,6 +6,7 @@ relations          all rows of each file; the call graph, the module of the file
 attributes         attribute reads, writes and deletions, and the classes that own attributes
 absent_attributes  attributes of builtin classes, and the reasons for attributes without a target
 calls              callees, arguments
+cut_receivers      further candidates where an attribute is read of too many objects
 names              names, imports, classes, decorators
 references         rows of the candidates of one reference, weighed against other witnesses
 

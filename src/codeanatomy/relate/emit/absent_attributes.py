@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.emit.references import FileRows
-from codeanatomy.relate.values.external_names import builtin_owner, is_class_like
+from codeanatomy.relate.values.external_names import builtin_owner, is_class_like, is_subclass
 from codeanatomy.relate.values.hierarchy import defining_class, external_bases, mro
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.results import program_objects
@@ -109,7 +109,9 @@ def _absence_reason(f: FileRows, obj: Object, name: str) -> str:
     hooks = (defining_class(values, holder, each) for each in ATTRIBUTE_HOOKS)
     hooked = is_instance and any(map(values.is_repository_class, hooks))
     # An instance of a metaclass is a class: which one is not known.
-    hooked = hooked or (is_instance and "builtins.type" in external_bases(values, holder))
+    hooked = hooked or (
+        is_instance and any(is_subclass(each, "builtins.type") for each in external_bases(values, holder))
+    )
     is_stored = any((each, name) in f.stored for each in order)
     return "dynamic_attribute" if hooked or is_stored else "no_such_attribute"
 

@@ -18,8 +18,10 @@ from typing import NamedTuple
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.emit.absent_attributes import absence_reason, builtin_attribute
 from codeanatomy.relate.emit.calls import add_calls_by_method
+from codeanatomy.relate.emit.cut_receivers import cut_targets
 from codeanatomy.relate.emit.references import (
     AMBIGUOUS,
+    ANNOTATION,
     BY_RULE,
     BY_VALUE,
     HINTED,
@@ -35,7 +37,7 @@ from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.results import program_objects
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.rules.containers import container_class, container_has
-from codeanatomy.relate.values.solver import Object, hint_like, is_hint, strong
+from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, hint_like, is_hint, strong
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import is_special
 
@@ -60,6 +62,8 @@ def add_attribute(f: FileRows, op: Op) -> None:
         if defined:
             add_candidates(f, ref._replace(kind="DEFINES_BINDING"), defined)
     targets = _attribute_targets(f, receivers, own, name, access)
+    if op[0] == ir.OP_LOAD_ATTRIBUTE:
+        targets = list(dict.fromkeys([*targets, *cut_targets(f, op)]))[: max(MAX_OBJECTS, len(targets))]
     candidates, reason = _rate(f, targets, receivers, own), absence_reason(f, receivers, name, op[1])
     # A type checker names the class that the attribute `__class__` is.
     classes_of = _classes_of(f, receivers) if name == "__class__" else ()
@@ -98,7 +102,7 @@ def _rate(
     ):
         return [Candidate(each, "import", BY_RULE if is_single else AMBIGUOUS) for each in targets]
     if own is None and receivers and all(is_hint(obj) for obj in receivers):
-        return [Candidate(each, "annotation", HINTED) for each in targets]
+        return [Candidate(each, ANNOTATION, HINTED) for each in targets]
     return [Candidate(each, "values", BY_VALUE if is_single else AMBIGUOUS) for each in targets]
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from codeanatomy.node_ids import group_id
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.emit.absent_attributes import absence_reason
+from codeanatomy.relate.emit.cut_receivers import cut_functions
 from codeanatomy.relate.emit.references import (
     AMBIGUOUS,
     BY_RULE,
@@ -43,9 +44,10 @@ from codeanatomy.relate.values.function_copies import original
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.records import DEFAULT_FACTORY, find_record
 from codeanatomy.relate.values.rules.functions import match_arguments
-from codeanatomy.relate.values.solver import Object, is_hint, strong
-from codeanatomy.relate.values.state import State
+from codeanatomy.relate.values.solver import MAX_OBJECTS, Object, as_hint, is_hint, strong
+from codeanatomy.relate.values.state import EXTERNAL_MEMBER, State
 from codeanatomy.relate.witnesses.agreement import Verdict
+from codeanatomy.relate.witnesses.claims import Claim
 
 # Kinds of receivers whose members are resolved by import rules.
 IMPORTED_KINDS = frozenset({ir.OBJ_MODULE, ir.OBJ_NAMESPACE, ir.OBJ_EXTERNAL})
@@ -61,6 +63,7 @@ EXTERNAL_CALLABLES = frozenset(
         ir.OBJ_NAMED_TUPLE,
     }
 )
+CLASS_OF_UNKNOWN_NAME = (ir.OBJ_EXTERNAL_INSTANCE, "builtins.type")
 # Roles of functions that run at a call without being its callee.
 INDIRECT_ROLES = frozenset({"callback", DEFAULT_FACTORY})
 # Roles in which one special method stands in for another, such as `__len__` for `__bool__`: one of them runs.
@@ -103,6 +106,14 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
     src = _syntax_source(f, site) if kind == "AST_NODE" else f.source(kind, site.place)
     call = CallSource(number, site, src, site.role if is_decorator else None)
     callees = results.callees(f.values, (f.file, number))
+    load = f.attribute_loads.get(node)
+    stored: list[tuple[Object, str]] = []
+    if load is not None and callees:
+        stored = _stored_members(f, number, load[2], callees)
+        callees += stored
+        # As hints: no values were passed to them.
+        further = [as_hint(obj) for obj in cut_functions(f, load)]
+        callees += [(obj, site.role) for obj in further[: max(0, MAX_OBJECTS - len(callees))]]
     verdicts = _verdicts(f, site, callees)
     verdict = verdicts[site.role]
     has_target = any(f.target(obj, site.role) is not None for obj, _ in callees)
@@ -113,8 +124,8 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
             add_candidates(f, Reference("CALLS", src, site.place, "call", role=call.role), [], reason)
         return
     primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
-    alternatives = len(primary) + len(set(verdict.added.values()))
-    load = f.attribute_loads.get(node)
+    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
+    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides) + len(stored)
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
         or results.is_truncated(f.values, f.file, node)
@@ -126,8 +137,26 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         called = [each for each in callees if (each[1] == DEFAULT_FACTORY) == is_factory]
         group = call.group() if count > 1 else None
         _add_calls(f, call, called, count, verdicts, group, cut_reason, args)
-    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, args)
+    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, overrides, args)
     _add_forwarded_calls(f, call)
+
+
+def _stored_members(
+    f: FileRows, number: int, name: str, callees: Sequence[tuple[Object, str]]
+) -> list[tuple[Object, str]]:
+    """Return the external methods that the called attribute holds, and that are not looked up by its name.
+
+    After `self._send = send` it may be `Adapter.send` of a library, or a function of ours.
+    """
+    roles = f.values.calls.callees[f.file, number]
+    return [
+        (obj, role)
+        for obj, role in roles.items()
+        if role == EXTERNAL_MEMBER
+        and not is_hint(obj)
+        and (obj, role) not in callees
+        and f.values.objects[obj].first.rpartition(".")[2] != name
+    ]
 
 
 def add_implicit_calls(f: FileRows, number: int) -> None:
@@ -152,9 +181,11 @@ def add_calls_by_method(
     for obj, how in callees:
         by_method.setdefault(_method_name(f, obj, role), []).append((obj, how))
     verdicts = {how: verdict for _, how in callees}
+    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
     for name, pairs in by_method.items():
-        _add_calls(f, call, pairs, len(pairs), verdicts, call.group(name) if len(pairs) > 1 else None)
-    _add_claimed_calls(f, call, verdict, None)
+        count = len(pairs) + len(overrides)
+        _add_calls(f, call, pairs, count, verdicts, call.group(name) if count > 1 else None)
+    _add_claimed_calls(f, call, verdict, call.group() if overrides else None, overrides)
 
 
 def _syntax_source(f: FileRows, site: Site) -> Source:
@@ -245,13 +276,20 @@ def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
 
 
 def _add_claimed_calls(
-    f: FileRows, call: CallSource, verdict: Verdict, group: str | None, args: Sequence[Arg] = ()
+    f: FileRows,
+    call: CallSource,
+    verdict: Verdict,
+    group: str | None,
+    overrides: dict[Target, Claim],
+    args: Sequence[Arg] = (),
 ) -> None:
-    """Add the rows of callees that only other witnesses claim."""
-    for target, claim in verdict.added.items():
-        candidate = Candidate(target, claim.witness, verdict.confidence(target, 0.0))
+    """Add the rows of callees that only other witnesses claim, and of what overrides a claimed one."""
+    for target, claim in (verdict.added | overrides).items():
+        is_override = target in overrides
+        confidence = AMBIGUOUS if is_override else verdict.confidence(target, 0.0)
+        candidate = Candidate(target, claim.witness, confidence)
         ref = call.reference(target, claim.role or call.role, claim.witness)
-        add_row(f, ref, candidate, None, group, verdict)
+        add_row(f, ref, candidate, claim.key if is_override else None, group, verdict)
         if target.kind != "CLASS":
             _count(f, call.site, candidate, claim.witness)
         obj = f.claims.witnesses.index.function(target)
@@ -388,8 +426,8 @@ def _uncalled_reason(f: FileRows, node: int) -> str:
 def _not_callable_reason(f: FileRows, objects: Sequence[Object]) -> str:
     """Return the reason why calling these objects runs nothing."""
     keys = [f.values.objects[obj] for obj in objects]
-    if all(key.kind == ir.OBJ_HINTED_CALLABLE for key in keys):
-        # The annotation only states that the value is callable.
+    if all(key.kind == ir.OBJ_HINTED_CALLABLE or key[:2] == CLASS_OF_UNKNOWN_NAME for key in keys):
+        # The annotation only states that the value is callable, or a class.
         return "unknown_value"
     is_external = any(
         key.kind in EXTERNAL_CALLABLES

@@ -33,6 +33,8 @@ from codeanatomy.relate.witnesses.lookup import FileClaims
 CERTAIN, BY_RULE, BY_VALUE, AMBIGUOUS, HINTED = 1.0, 0.9, 0.7, 0.5, 0.3
 # Reason for missing candidates: the solver cut a set of objects.
 TOO_MANY = "too_many_candidates"
+# Method of what only an annotation leads to.
+ANNOTATION = "annotation"
 # Method of what a call runs through a wrapper that passes its arguments on.
 FORWARDED = "forwarded"
 # Kind and id of the node that refers to something.
@@ -160,7 +162,9 @@ def add_candidates(
         ends, why = (kind, *src, None, None, *place), reason or "unknown"
         f.rows.add(Relation(*ends, origin, rule, role=role, ordinal=ordinal, reason=why))
         return
-    group = group_id(src[1], kind, role) if len(candidates) + len(verdict.added) > 1 else None
+    overrides = verdict.overrides if all(each.method == ANNOTATION for each in candidates) else {}
+    alternatives_count = len(candidates) + len(verdict.added) + len(overrides)
+    group = group_id(src[1], kind, role) if alternatives_count > 1 else None
     for number, (target, method, own) in enumerate(candidates):
         confidence = verdict.confidence(target, own)
         # Not simplified: rounded in these steps.
@@ -169,6 +173,9 @@ def add_candidates(
     for target, claim in verdict.added.items():
         claimed = Candidate(target, claim.witness, verdict.confidence(target, 0.0))
         add_row(f, ref._replace(origin=claim.witness), claimed, None, group, verdict)
+    for target, claim in overrides.items():
+        override = Candidate(target, claim.witness, AMBIGUOUS)
+        add_row(f, ref._replace(origin=claim.witness), override, claim.key, group)
 
 
 def add_row(
@@ -203,7 +210,7 @@ def rate_targets(
         if by_name == (distinct[0],):
             return [Candidate(distinct[0], "import" if f.is_imported(use.definitions) else "scope", BY_RULE)]
     if all(is_hint(obj) for obj in objects):
-        return [Candidate(each, "annotation", HINTED) for each in distinct]
+        return [Candidate(each, ANNOTATION, HINTED) for each in distinct]
     confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
     return [Candidate(each, "values", confidence) for each in distinct]
 

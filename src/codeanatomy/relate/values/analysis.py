@@ -84,6 +84,7 @@ CALLS: Round = {
     ir.OP_RAISE: on(objects.raise_object, SITE),
     ir.OP_EXCEPT: objects.catch,
     ir.OP_ISINSTANCE: objects.narrow,
+    ir.OP_ISSUBCLASS: objects.narrow,
     ir.OP_CREATE_CLASS: classes.create_class,
 }
 # Annotations, and exceptions that are caught but not raised.

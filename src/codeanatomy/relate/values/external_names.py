@@ -132,6 +132,15 @@ def is_class_like(name: str) -> bool:
     return bare[:1].isupper() and (not bare.isupper() or len(bare) == 1)
 
 
+def is_subclass(name: str, other: object) -> bool:
+    """Whether a known class is a subclass of another.
+
+    >>> is_subclass("builtins.KeyError", "builtins.Exception"), is_subclass("os.error", "builtins.Exception")
+    (True, False)
+    """
+    return other in ancestors(name)
+
+
 def makes_instance(name: str) -> bool:
     """Whether an external name looks like an alternative constructor (`from...`) of its class.
 
@@ -162,6 +171,16 @@ def may_have(owner: str, name: str) -> bool:
     if known is None or name in known:
         return True
     return owner not in (*WITHOUT_MEMBERS, "builtins.object") and name in (attributes("builtins.type") or ())
+
+
+def is_made_on_access(owner: str, name: str) -> bool:
+    """Whether a known class has an attribute only because it makes any attribute that is read.
+
+    >>> is_made_on_access("unittest.mock.Mock", "walk"), is_made_on_access("pathlib.Path", "walk")
+    (True, False)
+    """
+    known = [CLASSES[each] for each in ancestors(owner)]
+    return any(each.is_open for each in known) and all(name not in each.own for each in known)
 
 
 def builtin_owner(cls: str, name: str) -> str | None:

@@ -52,8 +52,9 @@ class NameResolver:
         self.repo_id = values.programs[0].repo_id if values.programs else ""
         # Targets by object and attribute, shared by all files.
         self.attribute_targets: dict[tuple[Object, str], Sequence[Target]] = {}
-        # Classes by the nodes of their targets.
+        # Classes by the nodes of their targets; classes below a class.
         self._classes: dict[str, Object] = {}
+        self._below: dict[Object, Sequence[Object]] = {}
         # Targets of sets of objects, by attribute name, kind of access, enclosing class and objects.
         self.targets_by_use: dict[tuple[Any, ...], Sequence[Target]] = {}
         # Computed once each: the ids of a file; the targets of a function, a class, an external name, a name
@@ -220,6 +221,21 @@ class NameResolver:
         if kinds <= {ir.FUNCTION, ir.CLASS, ir.IMPORT}:
             return self.targets_of_definitions(file, numbers, name)
         return (self.attribute(cls, name),)
+
+    def classes_below(self, cls: Object) -> Sequence[Object]:
+        """Return all classes that inherit from a class, directly or not."""
+        known = self._below.get(cls)
+        if known is None:
+            below: dict[Object, None] = {}
+            todo = [cls]
+            while todo:
+                more = [
+                    each for each in self.values.classes.subclasses.get(todo.pop(), ()) if each not in below
+                ]
+                below.update(dict.fromkeys(more))
+                todo += more
+            known = self._below[cls] = list(below)
+        return known
 
     def members(self, target: Target, name: str) -> Sequence[Target]:
         """Return the targets of a name in a module, an external name or a class, by its own definitions."""

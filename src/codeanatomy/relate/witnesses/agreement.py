@@ -11,7 +11,8 @@ agrees       It names the same node, or another node of the same qualified name:
              overload, a class and its constructor. Evidence, and the candidate gets the witness's confidence.
 compatible   The candidate overrides what the witness names, or both are external names that end alike
              (`pathlib.Path.exists`, `pathlib.PurePath.exists`), or the candidate is a class of which the
-             witness names only the constructor. Evidence, without more confidence.
+             witness names only the constructor. Evidence, without more confidence. But `Mock.exists` and
+             `Fake.exists` of a class that inherits nothing only stand in for the `Path.exists` of a witness.
 disagrees    Evidence against the candidate. The witness's target becomes a row too, as it may be right.
 
 A claim that disagrees with all candidates gets no row in two cases, where the candidates are more precise: it
@@ -24,11 +25,13 @@ values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from codeanatomy.relate.program import Place
 from codeanatomy.relate.relation_rows import Evidence
-from codeanatomy.relate.values.hierarchy import external_bases, mro
+from codeanatomy.relate.values.external_names import WITHOUT_MEMBERS, ancestors, is_made_on_access
+from codeanatomy.relate.values.hierarchy import bases, external_bases, mro
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object
 from codeanatomy.relate.witnesses.claims import (
@@ -47,6 +50,8 @@ AGREES, COMPATIBLE, DISAGREES = "agrees", "compatible", "disagrees"
 EXTERNAL_KINDS = frozenset({"QUALIFIED_NAME", "EXTERNAL_MODULE"})
 VARIABLE_KINDS = frozenset({"PARAMETER", "BINDING"})
 PROTOCOLS = frozenset({"typing.Protocol", "typing_extensions.Protocol"})
+# Bases of which a class inherits no methods of its own kind.
+MEMBERLESS = frozenset({*WITHOUT_MEMBERS, "abc.ABC", "builtins.object"})
 # Names shown in a message.
 MAX_SHOWN = 4
 
@@ -75,6 +80,8 @@ class Verdict:
         self.added: dict[Target, Claim] = {}
         # Witnesses that agree with no candidate, with all targets they name.
         self.against: dict[str, list[Target]] = {}
+        # What may run instead of a claimed method: counts where nothing else is known of the receiver.
+        self.overrides = {target: claim for claim in claims for target in claim.overrides}
         self._rules = rules
         # Further meanings of the name that are not candidates.
         self._alternatives = list(alternatives)
@@ -83,6 +90,8 @@ class Verdict:
             own = [claim for claim in claims if claim.witness == witness]
             if own:
                 self._compare(witness, own)
+        for target in (*self.candidates, *self.added):
+            self.overrides.pop(target, None)
 
     def _witness_order(self, claims: Sequence[Claim]) -> tuple[str, ...]:
         if any(target.kind in VARIABLE_KINDS for target in self.candidates):
@@ -132,7 +141,8 @@ class Verdict:
         if not self.candidates:
             return False
         if all(target.kind in EXTERNAL_KINDS for target in (*self.candidates, *claim.targets)):
-            return True
+            pairs = product(self.candidates, claim.targets)
+            return not all(is_stand_in(candidate, target) for candidate, target in pairs)
         return self._rules.is_replaced(claim)
 
     def _note(
@@ -198,6 +208,18 @@ def is_special(target: Target) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
+def is_stand_in(candidate: Target, claimed: Target) -> bool:
+    """Whether a candidate is an attribute that its class makes on access, and the claim one of another class.
+
+    >>> names = ("unittest.mock.Mock.stat", "pathlib.Path.stat")
+    >>> mock, path = (Target("QUALIFIED_NAME", name, name) for name in names)
+    >>> is_stand_in(mock, path), is_stand_in(path, mock)
+    (True, False)
+    """
+    owner, _, name = (candidate.qname or "").rpartition(".")
+    return is_made_on_access(owner, name) and (claimed.qname or "").rpartition(".")[0] not in ancestors(owner)
+
+
 def _shown_names(targets: Sequence[Target]) -> str:
     """Return the first few names of targets, for a message."""
     shown = [target.qname or target.kind.lower() for target in targets[:MAX_SHOWN]]
@@ -231,16 +253,22 @@ class AgreementRules:
         if last_part(candidate) != last_part(claimed) or not last_part(claimed):
             return False
         if candidate.kind in EXTERNAL_KINDS:
-            return claimed.kind in EXTERNAL_KINDS
+            return claimed.kind in EXTERNAL_KINDS and not is_stand_in(candidate, claimed)
         owner = self._owner(candidate)
         if owner is None or not is_open:
             return False
         if claimed.kind in EXTERNAL_KINDS:
-            return True
+            return is_special(claimed) or self._inherits_from_outside(owner)
         base = self._owner(claimed)
         return base is not None and (
             base in mro(self.values, owner) or not PROTOCOLS.isdisjoint(external_bases(self.values, base))
         )
+
+    def _inherits_from_outside(self, cls: Object) -> bool:
+        """Whether a class may have members of a class that is not of the repository."""
+        own = [each for each in mro(self.values, cls) if self.values.is_repository_class(each)]
+        is_known = all(len(bases(self.values, each)) == len(self.values.cls(each)[1].bases) for each in own)
+        return not is_known or not MEMBERLESS.issuperset(external_bases(self.values, cls))
 
     def _owner(self, target: Target) -> Object | None:
         """Return the class of a method or attribute."""

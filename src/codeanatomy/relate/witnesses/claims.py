@@ -20,7 +20,7 @@ from codeanatomy.relate.values.hierarchy import defining_class
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.results import program_objects
-from codeanatomy.relate.values.solver import Object
+from codeanatomy.relate.values.solver import MAX_OBJECTS, Object
 
 SCIP, PYREFLY = "scip", "pyrefly"
 CONSTRUCTORS = ("__new__", "__init__")
@@ -53,6 +53,8 @@ class Claim(NamedTuple):
     roles: int | None = None
     # How the targets run, if other than by the call itself.
     role: str | None = None
+    # Methods of classes below that of the receiver, of which one may run instead.
+    overrides: tuple[Target, ...] = ()
 
 
 def public_name(name: str) -> str | None:
@@ -81,6 +83,7 @@ class DefinitionIndex:
         self.attributes = attributes
         # By the spans of their identifiers.
         self._in_file = cache(lambda file: dict(self._definitions_in(file)))
+        self.overrides = cache(self._overrides)
         # Functions by node, classes by qualified name; nodes of decorated functions, and whether a decorator
         # makes them a property.
         self._functions: dict[str, Object] = {}
@@ -145,6 +148,12 @@ class DefinitionIndex:
                 members = self.resolver.targets_in_class(holder, name)
                 targets += (member for member in members if member.kind == "FUNCTION")
         return tuple(targets)
+
+    def _overrides(self, cls: Object, name: str) -> tuple[Target, ...]:
+        """Return the methods of a name that classes below a class define."""
+        below = [each for each in self.resolver.classes_below(cls) if name in self.values.cls(each)[1].attrs]
+        members = [target for each in below for target in self.resolver.targets_in_class(each, name)]
+        return tuple(dict.fromkeys(target for target in members if target.kind == "FUNCTION"))[:MAX_OBJECTS]
 
     def member(self, cls: Object, name: str) -> tuple[Target, ...]:
         """Return an attribute, possibly mangled, that a class or its instances have without inheritance."""

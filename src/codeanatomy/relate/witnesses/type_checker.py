@@ -128,7 +128,10 @@ class CallTargets:
         if not targets:
             return None
         role = "builtin" if form == "dunder" else None
-        return Claim(PYREFLY, key, targets, is_open=bool(is_open), role=role)
+        # Of the receiver's class, as far as the checker knows it: another one may override the method.
+        cls = self.index.cls(receiver or owner) if is_open and function is not None and not is_class else None
+        overrides = () if cls is None else self.index.overrides(cls, last)
+        return Claim(PYREFLY, key, targets, is_open=bool(is_open), role=role, overrides=overrides)
 
     def _function(self, path: str | None, bstart: int | None, bend: int | None) -> Target | None:
         file = self.index.values.files.get(path) if path is not None else None

@@ -41,10 +41,11 @@ def container_class(state: State, container: Object) -> str:
 
 
 def container_has(state: State, container: Object, name: str) -> bool:
-    kind, cls, _ = state.containers[strong(container)]
+    """Whether a container may have an attribute, by its kind or by the class that made it."""
+    kind = container_kind(state, container)
     if kind == "generator":
         return hasattr(Generator, name)
-    return may_have(f"builtins.{kind}", name) or bool(cls)
+    return may_have(f"builtins.{kind}", name) or may_have(container_class(state, container), name)
 
 
 def new_container(state: State, kind: str, where: SiteKey, mark: str = "", cls: str = "") -> Object:

@@ -2,6 +2,7 @@
 
     x = []                    a container object
     isinstance(x, A)          the objects of x that are instances of A; as a hint an instance of A
+    issubclass(x, A)          the classes of x that are A or below; as a hint A
     def f(x: A)               what is passed: objects of other classes than A and those below only as hints
     x: list[A]                a list with an instance of A, both as hints
     except E as e             raised instances of E; if there are none, an instance of E
@@ -16,7 +17,7 @@ from typing import Any
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import call_object
-from codeanatomy.relate.values.external_names import ancestors
+from codeanatomy.relate.values.external_names import is_subclass
 from codeanatomy.relate.values.hierarchy import bases, defining_class, external_bases, mro
 from codeanatomy.relate.values.rules.containers import ALL_ELEMENTS, KEYS, container_kind, put
 from codeanatomy.relate.values.solver import Object, as_hint, is_hint, strong
@@ -66,19 +67,42 @@ def add_instance(state: State, obj: Object, dst: int, weak: bool) -> None:
 
 
 def narrow(state: State, file: int, op: ir.Op) -> None:
-    """Put the objects that pass `isinstance` into the node behind it."""
-    _, src, classes, dst = op
-    state.subscribe(state.node(file, classes), _narrow_to, state.node(file, src), state.node(file, dst))
+    """Put the objects that pass `isinstance` or `issubclass` into the node behind it."""
+    code, src, classes, dst = op
+    of_classes = code == ir.OP_ISSUBCLASS
+    narrowed = state.node(file, src), state.node(file, dst)
+    state.subscribe(state.node(file, classes), _narrow_to, *narrowed, of_classes)
 
 
-def _narrow_to(state: State, cls: Object, src: int, dst: int) -> None:
-    """Put the objects of src that are instances of a class into dst, and an instance of it as a hint."""
+def _narrow_to(state: State, cls: Object, src: int, dst: int, of_classes: bool) -> None:
+    """Put the objects of src that are of a class into dst, and an instance of it or the class as a hint."""
     kind = state.kind[cls]
     if kind == ir.OBJ_CONTAINER:
-        state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow_to, src, dst)
+        state.subscribe(state.field(cls, ALL_ELEMENTS), _narrow_to, src, dst, of_classes)
+    elif kind in CLASS_KINDS and of_classes:
+        state.subscribe(src, _keep_subclass, strong(cls), dst)
+        state.add(dst, as_hint(cls))
     elif kind in CLASS_KINDS:
         state.subscribe(src, keep_instance, strong(cls), dst)
         add_instance(state, cls, dst, True)
+
+
+def _inherits(state: State, cls: Object, wanted: Object) -> bool:
+    """Whether a class of the repository is another class or below it."""
+    name = state.objects[wanted].first
+    return wanted in mro(state, cls) or any(is_subclass(base, name) for base in external_bases(state, cls))
+
+
+def _keep_subclass(state: State, obj: Object, cls: Object, dst: int) -> None:
+    """Put an object that is a class or inherits from it into dst."""
+    kind = state.kind[obj]
+    if kind == ir.OBJ_CLASS:
+        keep = _inherits(state, strong(obj), cls)
+    else:
+        is_value = kind in (ir.OBJ_INSTANCE, ir.OBJ_CONTAINER)
+        keep = not is_value and state.kind[cls] == ir.OBJ_EXTERNAL
+    if keep:
+        state.add(dst, obj)
 
 
 def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
@@ -86,8 +110,7 @@ def keep_instance(state: State, obj: Object, cls: Object, dst: int) -> None:
     wanted = state.objects[cls]
     kind, first, _, _ = state.objects[obj]
     if kind == ir.OBJ_INSTANCE:
-        inherited = external_bases(state, first)
-        keep = cls in mro(state, first) or any(wanted.first in ancestors(base) for base in inherited)
+        keep = _inherits(state, first, cls)
     else:
         own = {ir.OBJ_EXTERNAL_INSTANCE: first, ir.OBJ_STRING: "builtins.str"}.get(kind)
         if kind == ir.OBJ_CONTAINER:
