@@ -97,10 +97,17 @@ class Solver:
         if src < 0 or dst < 0 or src == dst:
             return
         edge = ~dst if weak else dst
-        if self._edges[src] is None:
+        edges = self._edges[src]
+        if edges is None:
             self._edges[src] = edge
-        elif not _insert(self._edges, src, edge):
+        elif isinstance(edges, int):
+            if edges == edge:
+                return
+            self._edges[src] = {edges: None, edge: None}
+        elif edge in edges:
             return
+        else:
+            edges[edge] = None
         objects = self.points_to[src]
         if objects is not None:
             self._propagate(dst, dict.fromkeys([obj | WEAK for obj in objects]) if weak else objects)
@@ -155,10 +162,17 @@ class Solver:
         if node < 0:
             return
         # A rule is not added twice: a container that contains itself would be processed for ever.
-        if self._rules[node] is None:
-            self._rules[node] = (rule, data)
-        elif not _insert(self._rules, node, (rule, data)):
+        added, known = (rule, data), self._rules[node]
+        if known is None:
+            self._rules[node] = added
+        elif isinstance(known, tuple):
+            if known == added:
+                return
+            self._rules[node] = {known: None, added: None}
+        elif added in known:
             return
+        else:
+            known[added] = None
         present = self.points_to[node]
         if present is not None:
             # Deferred: a chain of rules may be longer than the stack is deep.
@@ -217,19 +231,6 @@ class Solver:
         """Return the objects of a node; hints only if there is nothing else."""
         objects = self.points_to[node] if node >= 0 else None
         return prefer_strong(objects) if objects else ()
-
-
-def _insert(items: list[Any], node: int, item: int | Rule) -> bool:
-    """Add an edge or rule to the one or those that a node has; False if it is there already."""
-    known = items[node]
-    if not isinstance(known, dict):
-        if known == item:
-            return False
-        known = items[node] = {known: None}
-    elif item in known:
-        return False
-    known[item] = None
-    return True
 
 
 def is_hint(obj: Object) -> bool:
