@@ -41,7 +41,7 @@ RECURSION_LIMIT = 30_000
 # Versions of a name before they are joined to one.
 MAX_VERSIONS = 32
 # Nodes that bind the name in their field; a Name only if it is stored.
-BINDING_NODES = FUNCTIONS | {"ClassDef", "ExceptHandler", "MatchAs", "MatchStar"}
+BINDING_NODES = FUNCTIONS | {"ClassDef", "ExceptHandler", "MatchAs", "MatchStar", "MatchMapping"}
 
 
 def compile_module(
