@@ -66,7 +66,7 @@ class Tree:
         self.bstart: Sequence[int | None] = nodes["bstart"]
         self.bend: Sequence[int | None] = nodes["bend"]
         self.line: Sequence[int | None] = nodes["line"]
-        fields: list[dict[str, Any] | None] = [None] * len(self.kind)
+        fields: list[Any] = [None] * len(self.kind)
         contexts: dict[int, str] = {}
         for node, (parent, slot, idx) in enumerate(zip(self.parent, self.slot, nodes["idx"], strict=True)):
             if parent is None or slot is None:
@@ -101,6 +101,11 @@ class Tree:
         """Return the node in a field, or None."""
         own = self._fields[node]
         return None if own is None else own.get(slot)
+
+    def child(self, node: int, slot: str) -> int:
+        """Return the node in a field that the grammar requires."""
+        child: int = self._fields[node][slot]
+        return child
 
     def many(self, node: int, slot: str) -> Sequence[int]:
         """Return the nodes in a list field; only `keys` and `kw_defaults` have gaps, see `gapped`."""

@@ -22,18 +22,19 @@ from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.emit.calls import is_counted
 from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import OBJ_FUNCTION, Program
-from codeanatomy.relate.relation_rows import RelationRows
+from codeanatomy.relate.relation_rows import RelationDiagnostic, RelationRows
 from codeanatomy.relate.repository import SolvedRepository
 from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.values.results import callees, program_objects
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.solver import strong
 from codeanatomy.relate.values.state import State
-from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from codeanatomy.sources.listing import may_be_source
 from support.callgraph_score import cases
 from support.normalize_stage import OPTIONS, source_of
 
+# Codes of disagreements with other witnesses.
+WITNESS_CODES = ("scip_disagrees", "pyrefly_disagrees")
 # Roles of sites whose external callees count; methods of builtin types run by operators do not.
 EXPLICIT_ROLES = frozenset({"call", "decorator"})
 
@@ -65,15 +66,14 @@ def sources_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def relations(
-    values: State, disagreements: list[WitnessDisagreement] | None = None
-) -> Iterator[RelationRows]:
-    """Yield the relation rows of each file; then add the disagreements of other witnesses to the list."""
+def relations(values: State, disagreements: list[RelationDiagnostic] | None = None) -> Iterator[RelationRows]:
+    """Yield the relation rows of each file; add the disagreements of other witnesses to the list."""
     emitter = RelationEmitter(values)
     for file in range(len(values.programs)):
-        yield emitter.file_rows(file)
-    if disagreements is not None:
-        disagreements += emitter.witnesses.disagreements
+        rows = emitter.file_rows(file)
+        if disagreements is not None:
+            disagreements += (each for each in rows.diagnostics if each.code in WITNESS_CODES)
+        yield rows
 
 
 def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict[str, pa.RecordBatch]]]:

@@ -48,7 +48,6 @@ from codeanatomy.relate.compile.file_program import (
     compile_file,
     with_witnesses,
 )
-from codeanatomy.relate.compile.scope import SYMBOL_FIELDS
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
 from support import corpus
@@ -217,7 +216,8 @@ def test_reads_name_columns_and_fields_of_the_catalogue() -> None:
 
 
 def test_lists_inside_of_lists_have_what_the_packages_read() -> None:
-    assert set(SYMBOL_FIELDS) <= set(INNER["symbols"])
+    flags = ("is_declared_global", "is_nonlocal", "is_free", "is_local", "is_assigned", "is_imported")
+    assert {"name", *flags} <= set(INNER["symbols"])
     assert "instructions" not in graph_reads("default")[BYTECODE]["code_objects"]
     assert "instructions" in graph_reads("full")[BYTECODE]["code_objects"]
 

@@ -35,7 +35,6 @@ class OwnImports(Struct, frozen=True):
 
 
 def own_imports(programs: Iterable[Program], modules: Modules) -> OwnImports:
-    """Count the absolute imports of a repository."""
     resolved, foreign, at_root, misplaced = 0, Counter[str](), Counter[str](), Counter[str]()
     folders = _folders_by_module(modules.names)
     for program in programs:

@@ -36,169 +36,103 @@ Arg: TypeAlias = tuple[int, str | None, Node]
 
 # Columns read of the call targets of `type_checker_files_v1`.
 CALL_TARGETS = (
-    "call_bstart",
-    "call_bend",
-    "call_form",
-    "target_name",
-    "target_path",
-    "target_bstart",
-    "target_bend",
-    "receiver_class",
-    "is_override_candidate",
+    *("call_bstart", "call_bend", "call_form", "target_name", "target_path", "target_bstart", "target_bend"),
+    *("receiver_class", "is_override_candidate"),
 )
 # Kinds of definitions that a name may refer to.
 FUNCTION, CLASS, PARAMETER, IMPORT, VARIABLE = "FCPIV"
 
 # Operations, with their operands. `site` indexes `Program.sites`.
 
-# src dst: every object of src is in dst.
-OP_COPY = "="
+OP_COPY = "="  # src dst: every object of src is in dst.
 # node kind operand: an object of this kind is in node. Kind is OBJ_FUNCTION, OBJ_CLASS or OBJ_CONTAINER with
 # a number, OBJ_CONSTANT with the name of a builtin type, OBJ_STRING or OBJ_STRING_PREFIX with the text.
 OP_MAKE = "o"
-# name dst: read a name that the file does not bind.
-OP_UNBOUND_NAME = "n"
-# dst number: bind import `number`.
-OP_IMPORT = "m"
-# receiver attribute dst site
-OP_LOAD_ATTRIBUTE = "."
-# receiver attribute src site
-OP_STORE_ATTRIBUTE = ":"
-# receiver attribute site
-OP_DELETE_ATTRIBUTE = "x"
-# callee dst site args: args are tuples (how, keyword, node), see `Arg`.
-OP_CALL = "("
+OP_UNBOUND_NAME = "n"  # name dst: read a name that the file does not bind.
+OP_IMPORT = "m"  # dst number: bind import `number`.
+OP_LOAD_ATTRIBUTE = "."  # receiver attribute dst site
+OP_STORE_ATTRIBUTE = ":"  # receiver attribute src site
+OP_DELETE_ATTRIBUTE = "x"  # receiver attribute site
+OP_CALL = "("  # callee dst site args: args are tuples (how, keyword, node), see `Arg`.
 # receiver key dst site index: subscript by constant key (None if not constant); index is the node of the key.
 OP_LOAD_ITEM = "["
-# receiver key src site
-OP_STORE_ITEM = "]"
-# dict src: src holds a key of the dict.
-OP_STORE_KEY = "k"
-# dict src: add all elements of another dict.
-OP_UPDATE = "u"
-# src dst site: element by iteration.
-OP_ITERATE = "*"
+OP_STORE_ITEM = "]"  # receiver key src site
+OP_STORE_KEY = "k"  # dict src: src holds a key of the dict.
+OP_UPDATE = "u"  # dict src: add all elements of another dict.
+OP_ITERATE = "*"  # src dst site: element by iteration.
 # src position dst: element by unpacking: "0", "-1" from the end, "1:1" between, None for any.
 OP_UNPACK = ","
-# src dst site: value bound by `with`.
-OP_WITH = "w"
-# src dst site: result of `await`.
-OP_AWAIT = "a"
-# src dst: result of `yield from`.
-OP_YIELD_FROM = "y"
+OP_WITH = "w"  # src dst site: value bound by `with`.
+OP_AWAIT = "a"  # src dst site: result of `await`.
+OP_YIELD_FROM = "y"  # src dst: result of `yield from`.
 # receiver names args dst site: call the first of these special methods that the class has.
 OP_SPECIAL_METHOD = "d"
 # left right name dst site: binary operator by the name of its method without underscores (add, iadd, lt).
 OP_BINARY = "b"
-# src site: raise.
-OP_RAISE = "r"
-# src dst: instances of the classes in src, caught by `except`.
-OP_EXCEPT = "e"
-# src classes dst: objects of src that pass `isinstance` with the classes.
-OP_ISINSTANCE = "i"
-# src classes dst: objects of src that pass `issubclass` with the classes.
-OP_ISSUBCLASS = "s"
-# hint dst: the annotation (one of the HINT_* tuples below) of dst.
-OP_ANNOTATE = "t"
-# class site: a class statement runs.
-OP_CREATE_CLASS = "c"
+OP_RAISE = "r"  # src site: raise.
+OP_EXCEPT = "e"  # src dst: instances of the classes in src, caught by `except`.
+OP_ISINSTANCE = "i"  # src classes dst: objects of src that pass `isinstance` with the classes.
+OP_ISSUBCLASS = "s"  # src classes dst: objects of src that pass `issubclass` with the classes.
+OP_ANNOTATE = "t"  # hint dst: the annotation (one of the HINT_* tuples below) of dst.
+OP_CREATE_CLASS = "c"  # class site: a class statement runs.
 
 # Key of a subscript that is a slice.
 SLICE = ":"
 
 # Hints: what an annotation states, as nested tuples that start with one of these.
 
-# node: an instance of the classes in node.
-HINT_INSTANCE = "n"
-# node: the class itself (`type[Foo]`).
-HINT_CLASS = "c"
-# kind hint: a list, set, generator... of such elements.
-HINT_CONTAINER = "l"
-# hint hint: a dict, by key and value.
-HINT_DICT = "d"
-# hint: a callable that returns this.
-HINT_CALLABLE = "f"
-# hints: a tuple with these elements.
-HINT_TUPLE = "t"
-# hints: any of these.
-HINT_UNION = "u"
+HINT_INSTANCE = "n"  # node: an instance of the classes in node.
+HINT_CLASS = "c"  # node: the class itself (`type[Foo]`).
+HINT_CONTAINER = "l"  # kind hint: a list, set, generator... of such elements.
+HINT_DICT = "d"  # hint hint: a dict, by key and value.
+HINT_CALLABLE = "f"  # hint: a callable that returns this.
+HINT_TUPLE = "t"  # hints: a tuple with these elements.
+HINT_UNION = "u"  # hints: any of these.
 
 # Kinds of abstract objects, with what identifies an object of the kind (`values.state.ObjectKey`).
 
-# file number: function, method or lambda.
-OBJ_FUNCTION = "F"
-# file number
-OBJ_CLASS = "C"
-# file
-OBJ_MODULE = "M"
-# name: namespace package.
-OBJ_NAMESPACE = "N"
+OBJ_FUNCTION = "F"  # file number: function, method or lambda.
+OBJ_CLASS = "C"  # file number
+OBJ_MODULE = "M"  # file
+OBJ_NAMESPACE = "N"  # name: namespace package.
 # class site: all instances of a class, as one object; those that wrap functions by where they are created.
 OBJ_INSTANCE = "I"
-# file number: list, tuple, dict, set or generator, by where it is created.
-OBJ_CONTAINER = "L"
-# type: operand of OP_MAKE only; becomes an OBJ_EXTERNAL_INSTANCE of the builtin type.
-OBJ_CONSTANT = "K"
-# text: string that may be the name of an attribute.
-OBJ_STRING = "J"
-# text: string that starts with the text.
-OBJ_STRING_PREFIX = "j"
-# name: anything defined outside of the repository, by qualified name.
-OBJ_EXTERNAL = "X"
-# name: instance of an external class.
-OBJ_EXTERNAL_INSTANCE = "Y"
-# name receiver: member of an instance of an external class.
-OBJ_EXTERNAL_MEMBER = "H"
-# function receiver
-OBJ_BOUND_METHOD = "B"
-# class receiver: result of `super()`.
-OBJ_SUPER = "S"
-# class: `type.__call__` of a class.
-OBJ_TYPE_CALL = "Z"
-# function: result of calling a generator function.
-OBJ_GENERATOR = "G"
-# function: result of calling an async function.
-OBJ_COROUTINE = "A"
-# key: property.
-OBJ_PROPERTY = "P"
-# property part: `x.setter`, `x.getter` or `x.deleter`.
-OBJ_PROPERTY_DECORATOR = "Q"
-# key: staticmethod or classmethod object.
-OBJ_STATIC_OR_CLASS_METHOD = "T"
-# container name: method of a builtin container.
-OBJ_CONTAINER_METHOD = "E"
-# container part: keys, values or items view of a dict.
-OBJ_DICT_VIEW = "D"
-# key: `dataclasses.field(...)`.
-OBJ_DATACLASS_FIELD = "O"
-# key names: class made by `collections.namedtuple`, with the names of its fields.
-OBJ_NAMED_TUPLE = "n"
-# key call: functools.partial.
-OBJ_PARTIAL = "U"
-# key call: functools.partialmethod.
-OBJ_PARTIAL_METHOD = "u"
-# key: functools.wraps(f).
-OBJ_WRAPS = "w"
-# key: function decorated with functools.singledispatch.
-OBJ_SINGLEDISPATCH = "R"
+OBJ_CONTAINER = "L"  # file number: list, tuple, dict, set or generator, by where it is created.
+OBJ_CONSTANT = "K"  # name of a builtin type: operand of OP_MAKE only; becomes its OBJ_EXTERNAL_INSTANCE.
+OBJ_STRING = "J"  # text: string that may be the name of an attribute.
+OBJ_STRING_PREFIX = "j"  # text: string that starts with the text.
+OBJ_EXTERNAL = "X"  # name: anything defined outside of the repository, by qualified name.
+OBJ_EXTERNAL_INSTANCE = "Y"  # name: instance of an external class.
+OBJ_EXTERNAL_MEMBER = "H"  # name receiver: member of an instance of an external class.
+OBJ_BOUND_METHOD = "B"  # function receiver
+OBJ_SUPER = "S"  # class receiver: result of `super()`.
+OBJ_TYPE_CALL = "Z"  # class: `type.__call__` of a class.
+OBJ_GENERATOR = "G"  # function: result of calling a generator function.
+OBJ_COROUTINE = "A"  # function: result of calling an async function.
+OBJ_PROPERTY = "P"  # key: property.
+OBJ_PROPERTY_DECORATOR = "Q"  # property part: `x.setter`, `x.getter` or `x.deleter`.
+OBJ_STATIC_OR_CLASS_METHOD = "T"  # key: staticmethod or classmethod object.
+OBJ_CONTAINER_METHOD = "E"  # container name: method of a builtin container.
+OBJ_DICT_VIEW = "D"  # container part: keys, values or items view of a dict.
+OBJ_DATACLASS_FIELD = "O"  # key: `dataclasses.field(...)`.
+OBJ_NAMED_TUPLE = "n"  # key names: class made by `collections.namedtuple`, with the names of its fields.
+OBJ_PARTIAL = "U"  # key call: functools.partial.
+OBJ_PARTIAL_METHOD = "u"  # key call: functools.partialmethod.
+OBJ_WRAPS = "w"  # key: functools.wraps(f).
+OBJ_SINGLEDISPATCH = "R"  # key: function decorated with functools.singledispatch.
 # dispatcher: `f.register`. Same letter as OBJ_CONSTANT, which is never the kind of an object.
 OBJ_SINGLEDISPATCH_REGISTER = "K"
-# function: function decorated with contextlib.contextmanager.
-OBJ_CONTEXT_FUNCTION = "W"
-# function: result of calling an OBJ_CONTEXT_FUNCTION.
-OBJ_CONTEXT_MANAGER = "V"
-# key: contextlib.closing or nullcontext.
-OBJ_CLOSING = "c"
-# key: callable stated by an annotation `Callable[..., X]`.
-OBJ_HINTED_CALLABLE = "f"
+OBJ_CONTEXT_FUNCTION = "W"  # function: function decorated with contextlib.contextmanager.
+OBJ_CONTEXT_MANAGER = "V"  # function: result of calling an OBJ_CONTEXT_FUNCTION.
+OBJ_CLOSING = "c"  # key: contextlib.closing or nullcontext.
+OBJ_HINTED_CALLABLE = "f"  # key: callable stated by an annotation `Callable[..., X]`.
 
 
 class Parameter(Struct, array_like=True, frozen=True):
     """A parameter of a function."""
 
     name: str
-    # Kind of parameter: positional_only, positional, vararg, keyword_only or kwarg.
-    how: str
+    how: str  # Kind of parameter: positional_only, positional, vararg, keyword_only or kwarg.
     node: Node
     default: Node
     place: Place
@@ -211,17 +145,15 @@ class Function(Struct, array_like=True):
     name: str
     qualname: str
     place: Place
-    # Index of the class it is a method of, and of the enclosing function; -1 for none.
-    owner: int
-    outer: int
+    owner: int  # Index of the class it is a method of; -1 for none.
+    outer: int  # Index of the enclosing function; -1 for none.
     parameters: list[Parameter]
     result: Node
     yields: Node
     is_async: bool
     is_generator: bool
     scope_id: str
-    # Indexes of the parameters that it returns unchanged.
-    returned: list[int]
+    returned: list[int]  # Indexes of the parameters that it returns unchanged.
     # What a call binds to the first parameter: instance, class, class_argument (of `__new__`) or nothing.
     binds: str = "instance"
     hinted_result: Node = NOTHING
@@ -253,29 +185,22 @@ class Class(Struct, array_like=True):
     name: str
     qualname: str
     place: Place
-    # Index of the enclosing function; -1 for none.
-    outer: int
-    # Node, place and AST id of each base.
-    bases: list[tuple[Node, Place, int]]
+    outer: int  # Index of the enclosing function; -1 for none.
+    bases: list[tuple[Node, Place, int]]  # Node, place and position of each base.
     keywords: list[tuple[str, Node]]
-    # Names bound in the body: node, and indexes of the definitions.
-    attrs: dict[str, tuple[Node, list[int]]]
+    attrs: dict[str, tuple[Node, list[int]]]  # Names bound in the body: node, and indexes of the definitions.
     scope_id: str
-    # Names that are annotated or have the result of a call, in the order of the body.
-    fields: list[Field]
-    # Keywords of the class statement and of its decorators, as Python literals.
-    options: dict[str, str] = {}
+    fields: list[Field]  # Names that are annotated or have the result of a call, in the order of the body.
+    options: dict[str, str] = {}  # Keywords of the class statement and of its decorators, as Python literals.
 
 
 class DefinedName(Struct, array_like=True, frozen=True):
     """A definition that a name may refer to."""
 
     kind: str
-    # Index of the function, class or import; of a parameter, of its function.
-    index: int
+    index: int  # Index of the function, class or import; of a parameter, of its function.
     place: Place
-    # Of a parameter, its position in the function as text.
-    name: str
+    name: str  # Of a parameter, its position in the function as text.
 
 
 class Import(Struct, array_like=True, frozen=True):
@@ -283,12 +208,9 @@ class Import(Struct, array_like=True, frozen=True):
 
     module: str
     level: int
-    # None for `import a.b`.
-    name: str | None
-    # The name that is bound; None for a star import.
-    bound: str | None
-    # `import a.b` binds a, `import a.b as x` binds a.b.
-    binds_first: bool
+    name: str | None  # None for `import a.b`.
+    bound: str | None  # The name that is bound; None for a star import.
+    binds_first: bool  # `import a.b` binds a, `import a.b as x` binds a.b.
     place: Place
     scope_id: str
 
@@ -299,8 +221,7 @@ class Site(Struct, array_like=True, frozen=True):
     ast_id: int
     role: str
     place: Place
-    # Index of the enclosing function; -1 for the module.
-    function: int
+    function: int  # Index of the enclosing function; -1 for the module.
     # Of an attribute, the place of the identifier; of a call, of the called expression.
     inner: Place = (None, None, None)
 
@@ -319,8 +240,7 @@ class Program(Struct, array_like=True):
     repo_id: str
     file_id: str
     path: str
-    # What the ids of its nodes are made of.
-    ids: PackedIds
+    ids: PackedIds  # What the ids of its nodes are made of.
     nodes: int = 0
     ops: list[Op] = []
     functions: list[Function] = []
@@ -331,16 +251,12 @@ class Program(Struct, array_like=True):
     uses: list[Use] = []
     # Variables of the module: node of all values (seen by functions), node of the final value, definitions.
     variables: dict[str, tuple[Node, Node, list[int]]] = {}
-    # Names in `__all__`; None if there is none, or if it is not constant.
-    exported: list[str] | None = None
+    exported: list[str] | None = None  # Names in `__all__`; None if there is none, or if it is not constant.
     # Variables that nested functions use: function, node, nodes of the versions.
     cells: list[tuple[int, Node, list[Node]]] = []
-    # Nodes of constants, unbound names and globals, which function copies share.
-    shared: list[Node] = []
-    # Kind and number of elements, -1 if unknown.
-    containers: list[tuple[str, int]] = []
-    # Names that are read and not bound in the file: place, name.
-    unbound_uses: list[tuple[Place, str]] = []
+    shared: list[Node] = []  # Nodes of constants, unbound names and globals, which function copies share.
+    containers: list[tuple[str, int]] = []  # Kind and number of elements, -1 if unknown.
+    unbound_uses: list[tuple[Place, str]] = []  # Names that are read and not bound in the file: place, name.
     # Reason why the file could not be compiled; then it has only the places of its calls.
     failure: str | None = None
     unresolved_calls: list[Place] = []
@@ -350,16 +266,13 @@ class Program(Struct, array_like=True):
     scip: list[tuple[int, int, str, int]] = []
     # Call targets of the type checker, in the order of CALL_TARGETS.
     checker_calls: list[tuple[Any, ...]] = []
-    # Rows of the scopes, packed.
-    scope_rows: bytes = b""
+    scope_rows: bytes = b""  # Rows of the scopes, packed.
     # Decorators: place, kind of the decorated definition, its index, node.
     decorators: list[tuple[Place, str, int, Node]] = []
-    # Places of the arguments of calls, by site.
-    arguments: dict[int, list[Place]] = {}
+    arguments: dict[int, list[Place]] = {}  # Places of the arguments of calls, by site.
     # Places of the names of keyword arguments, by site and index of the argument.
     keywords: dict[int, dict[int, Place]] = {}
-    # Names in the scope rows or symbol tables of classes, by scope.
-    scope_names: dict[str, list[str]] = {}
+    scope_names: dict[str, list[str]] = {}  # Names in the scope rows or symbol tables of classes, by scope.
     # Strings that may be qualified names of definitions: place, AST id, text, key in a dict display.
     dotted_texts: list[tuple[Place, int, str, str]] = []
     # Constant arguments by site, those by position first, as Python literals, of calls whose result depends

@@ -22,10 +22,11 @@ from msgspec import msgpack
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_field, arrow_schema
-from codeanatomy.catalog.spec import Column, Table
+from codeanatomy.catalog.spec import Column
 from codeanatomy.relate.program import Place
 
 RELATIONS = "relations_v1"
+TABLE = catalog.table(RELATIONS)
 ENCODER = msgpack.Encoder()
 NOWHERE: Place = (None, None, None)
 
@@ -80,12 +81,8 @@ class Relation(NamedTuple):
 
 FIELDS = Relation._fields
 # What identifies a row of a file.
-_identity = itemgetter(
-    *map(
-        FIELDS.index,
-        ("relation_kind", "src_id", "dst_id", "rule_name", "role", "ordinal", "reason", "bstart", "bend"),
-    )
-)
+IDENTITY = ("relation_kind", "src_id", "dst_id", "rule_name", "role", "ordinal", "reason", "bstart", "bend")
+_identity = itemgetter(*map(FIELDS.index, IDENTITY))
 
 
 class RelationRows:
@@ -118,8 +115,6 @@ class RelationRows:
         return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
-        """Return the rows in insertion order."""
-        table, schema = _table_and_schema()
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
         rows = self._rows.values()
         columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
@@ -130,15 +125,14 @@ class RelationRows:
             else _evidence_array(column, cells["evidence"], cells["origin"])
             if column.name == "evidence"
             else array(column, cells[column.name])
-            for column in table.columns
+            for column in TABLE.columns
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=_schema())
 
 
 @cache
-def _table_and_schema() -> tuple[Table, pa.Schema]:
-    table = catalog.table(RELATIONS)
-    return table, arrow_schema(table)
+def _schema() -> pa.Schema:
+    return arrow_schema(TABLE)
 
 
 def _evidence_array(
@@ -156,17 +150,9 @@ def _evidence_columns(
     cells: Sequence[str | Sequence[Evidence]], origins: Sequence[str]
 ) -> dict[str, list[Any]]:
     """Return the evidence of rows one after the other, as one list per field."""
-    witnesses: list[str] = []
-    keys: list[str] = []
-    agrees: list[bool] = []
-    for cell, origin in zip(cells, origins, strict=True):
-        if isinstance(cell, str):
-            witnesses.append(origin)
-            keys.append(cell)
-            agrees.append(True)
-        else:
-            for each in cell:
-                witnesses.append(each.witness)
-                keys.append(each.key)
-                agrees.append(each.agrees)
-    return {"witness": witnesses, "key": keys, "agrees": agrees}
+    every = [
+        each
+        for cell, origin in zip(cells, origins, strict=True)
+        for each in (((origin, cell, True),) if isinstance(cell, str) else cell)
+    ]
+    return {name: [each[at] for each in every] for at, name in enumerate(Evidence._fields)}

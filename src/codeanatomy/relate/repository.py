@@ -14,7 +14,7 @@ Tests: `tests/spark/test_relate.py`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -24,7 +24,6 @@ from msgspec import msgpack
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, unpack_rows
 from codeanatomy.file_ids import FileIds
-from codeanatomy.relate.emit.attributes import InstanceAttribute
 from codeanatomy.relate.emit.relations import RelationEmitter, add_file_relations
 from codeanatomy.relate.own_imports import OwnImports, own_imports
 from codeanatomy.relate.program import Program
@@ -46,33 +45,37 @@ class SolvedRepository:
         """Solve programs; `package` is the import name of the package that their root is."""
         self.programs = sorted(programs, key=lambda program: program.path)
         self._module_names = module_names_by_path(self.programs, package)
-        self._emitter: RelationEmitter | Exception
+        self._emitter: RelationEmitter | None = None
+        self._failure: Exception | None = None
         try:
             self._emitter = RelationEmitter(solve(self.programs, package=package))
         except MemoryError:
             raise
         # A bug here, or unforeseen code, costs the relations across files and no more.
         except Exception as error:  # noqa: BLE001
-            self._emitter = error
+            self._failure = error
 
     def own_imports(self) -> OwnImports:
         """Count the absolute imports, and those that would resolve if another folder were the root."""
         return own_imports(self.programs, Modules(self._module_names))
 
     def file(self, number: int) -> FileRelations:
-        """Return the relations of a file."""
-        program, emitter = self.programs[number], self._emitter
-        module_name = self._module_names[program.path]
-        if isinstance(emitter, Exception):
-            return _file_relations(program, _failed_rows(program, emitter), module_name)
-        attributes = emitter.unlisted.get(number, ())
-        try:
-            return _file_relations(program, emitter.file_rows(number), module_name, attributes)
-        except MemoryError:
-            raise
-        # Here only the rows of this file are lost; other files may still refer to it.
-        except Exception as error:  # noqa: BLE001
-            return _file_relations(program, _failed_rows(program, error), module_name, attributes)
+        program, emitter, failure = self.programs[number], self._emitter, self._failure
+        rows = RelationRows(program.repo_id, program.file_id, program.path)
+        if emitter is not None:
+            try:
+                rows = emitter.file_rows(number)
+            except MemoryError:
+                raise
+            # Here only the rows of this file are lost; other files may still refer to it.
+            except Exception as error:  # noqa: BLE001
+                failure = error
+        if failure is not None:
+            message = f"{type(failure).__name__}: {failure}"[:MESSAGE_CHARS]
+            rows.diagnostics.append(RelationDiagnostic("relate", "not_related", message, severity="error"))
+        unlisted = emitter.unlisted.get(number, ()) if emitter is not None else ()
+        add_file_relations(rows, self._module_names[program.path], unlisted)
+        return FileRelations(program, rows)
 
 
 class FileRelations(NamedTuple):
@@ -108,22 +111,6 @@ def program_row(program: Program, digest: str) -> pa.RecordBatch:
         "rows_digest": digest,
     }
     return pa.RecordBatch.from_pylist([cells], arrow_schema(catalog.table(PROGRAMS)))
-
-
-def _failed_rows(program: Program, error: Exception) -> RelationRows:
-    """Return no relations and a diagnostic, for a file whose analysis failed."""
-    rows = RelationRows(program.repo_id, program.file_id, program.path)
-    message = f"{type(error).__name__}: {error}"[:MESSAGE_CHARS]
-    rows.diagnostics.append(RelationDiagnostic("relate", "not_related", message, severity="error"))
-    return rows
-
-
-def _file_relations(
-    program: Program, rows: RelationRows, module_name: str, attributes: Iterable[InstanceAttribute] = ()
-) -> FileRelations:
-    """Complete the rows with those of the file as a whole."""
-    add_file_relations(rows, module_name, attributes)
-    return FileRelations(program, rows)
 
 
 def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnostic]) -> pa.RecordBatch:

@@ -196,7 +196,7 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
         rule_fingerprints={**rules, **run.rules},
         output_pins=pins,
         change_windows=run.refreshes[repo_id].windows if repo_id in run.refreshes else (),
-        row_counts={name: counts[name] for name in sorted(run.pins) if name in counts},
+        row_counts={name: counts[name] for name in sorted(run.pins) if counts[name]},
         artifact_ids=artifacts,
         error_counts=failures_by_extractor(counts),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import plan
 from support.edits import Tree, write_tree
 from support.light_builds import MODERN, clean_lake, order, refreshed
+from support.marks import quick
 
 # The third has no import of the first file, and a failure that is kept.
 TREES: dict[str, Tree] = {
@@ -131,3 +133,42 @@ def test_rows_are_counted_from_the_log_where_it_counts_them(
     counted = [file for file in files if file.column_range("repo_id").only_value is not None]
     assert counted
     assert len(queried) == len(files) - len(counted) > 0
+
+
+TEXTS = (
+    b"def f():\n    return 1\n",
+    b"from b import g\n\n\ndef f():\n    return g()\n",
+    b"class A:\n    def m(self):\n        return self.m()\n",
+    b"def broken(:\n",
+    b"import os\nfrom a import *\n\n\nclass B(A if 1 else object):\n    pass\n\n\nf()\n",
+    b"from b import g as f\n\n\nclass A: pass\nclass C(A): pass\nclass D(A, C): pass\n",
+)
+PATHS = ("a.py", "b.py", "c.py", "d.py")
+
+
+@pytest.mark.parametrize("seed", quick(range(6), 1))
+def test_random_edits_of_several_repositories(seed: int, tmp_path: Path) -> None:
+    """Some of them by steps alone: their groups then differ."""
+    chance, lake, clean = random.Random(seed), tmp_path / "lake", tmp_path / "clean"
+    trees = {name: {path: chance.choice(TEXTS) for path in PATHS} for name in ("one", "two", "three", "four")}
+    sources = {name: tmp_path / name for name in trees}
+    for name, tree in trees.items():
+        write_tree(sources[name], tree)
+    clean_lake(lake, sources, *((MODERN,) if seed % 2 else ()))
+    for _ in range(3):
+        for name in chance.sample([*trees], chance.randint(1, 4)):
+            path = chance.choice((*PATHS, "new.py"))
+            if trees[name].pop(path, None) is not None and chance.random() < 0.3:
+                (sources[name] / path).unlink()
+            else:
+                trees[name][path] = chance.choice(TEXTS)
+            write_tree(sources[name], trees[name])
+        if chance.random() < 0.5:
+            some = {name: sources[name] for name in chance.sample([*trees], 2)}
+            refreshed(lake, some, until=chance.choice(("extract", "normalize", "relate")))
+        refreshed(lake, sources)
+        clean_lake(clean, sources)
+        assert compare_lakes(str(lake), str(clean)).tables == {}
+        now, expected = (Snapshot.open(str(each)).repositories for each in (lake, clean))
+        for name in trees:
+            assert now[name].row_counts == expected[name].row_counts, name

@@ -523,17 +523,6 @@ def test_a_row_says_who_says_so() -> None:
     assert row["evidence"]["key"] == [scope, f"span:{module}.0-1"]
 
 
-def test_a_file_that_the_compiler_refuses_has_open_uses_only() -> None:
-    source = source_of("def f(a, a): return a\n")
-    rows, tree = RelationRows("r", "file:f", "a.py"), Tree(ast_files_v1(source, OPTIONS).cells["nodes"])
-    ids = FileIds(PackedIds.of_definitions("r", "a.py", {}))
-    found = add_binding_relations(
-        rows, tree, build_scopes(tree, None), libcst_files_v1(source, OPTIONS).cells, ids
-    )
-    assert [(use.name, use.scope) for use in found] == [("a", None)]
-    assert len(rows) == 0
-
-
 def test_scopes_that_do_not_come_out_even_are_lost() -> None:
     """As of a tree and tables that were not made from one text."""
     source, other = source_of("a = lambda x: x, lambda y: y\ndef f(z): z\n"), "a = lambda x: x\ndef f(z): z\n"

@@ -208,6 +208,10 @@ def test_loops_and_handlers_miss_nothing_that_a_run_calls(lines: list[str]) -> N
         ("if (x := f1): x()\n", {"f1"}),
         ("match [f0, f1]:\n  case [x, y]: y()\n", {"f1"}),
         ("match {'k': f0}:\n  case {'k': x}: x()\n", {"f0"}),
+        (
+            "r = {'k': f0}\nfor _ in [1, 2]:\n  r['k']()\n  match {'k': f1}:\n    case {**r}: 0\n",
+            {"f0", "f1"},
+        ),
         ("x, *y = f0, f1, f2\ny[0]()\n", {"f1", "f2"}),
         ("*x, y = f0, f1, f2\ny()\n", {"f2"}),
         ("for _ in [1]:\n  x = f0\n  break\nelse:\n  x = f1\nx()\n", {"f0", "f1"}),

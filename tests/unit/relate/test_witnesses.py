@@ -20,8 +20,8 @@ from codeanatomy.extract.type_checker_files import CheckerReport, extract_types,
 from codeanatomy.node_ids import definition_key
 from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
 from codeanatomy.relate.program import Program
+from codeanatomy.relate.relation_rows import RelationDiagnostic
 from codeanatomy.relate.values.analysis import solve
-from codeanatomy.relate.witnesses.agreement import WitnessDisagreement
 from codeanatomy.relate.witnesses.claims import public_name
 from codeanatomy.relate.witnesses.scip import parse_symbol
 from codeanatomy.sources.listing import list_folder
@@ -42,7 +42,7 @@ class Repository:
     def __init__(self, sources: Mapping[str, str] | str) -> None:
         self.sources = {"main.py": sources} if isinstance(sources, str) else dict(sources)
         self.programs: list[Program] = programs_of(self.sources)
-        self.disagreements: list[WitnessDisagreement] = []
+        self.disagreements: list[RelationDiagnostic] = []
 
     def place(self, text: str, path: str = "main.py", number: int = 0) -> tuple[int, int]:
         """The place of the text's occurrence with this number; of a part of it between bars, of that."""

@@ -100,8 +100,7 @@ def compile_hint(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hin
         value = NOTHING if dotted is None or dotted in OPAQUE else resolve(dotted)
         return None if value == NOTHING else (ir.HINT_INSTANCE, value)
     if kind == "Constant":
-        text = tree.constant(node)
-        inner = parse_expression(text) if isinstance(text, str) else None
+        inner = parse_expression(tree.constant(node))
         return None if inner is None else compile_hint(inner, 0, resolve, depth + 1)
     if kind == "BinOp":
         return _union([compile_hint(tree, side, resolve, depth + 1) for side in _alternatives(tree, node)])
@@ -111,19 +110,15 @@ def compile_hint(tree: Tree, node: int, resolve: Resolve, depth: int = 0) -> Hin
 
 
 def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | None:
-    base, index = tree.one(node, "value"), tree.one(node, "slice")
-    dotted = None if base is None else dotted_name(tree, base)
-    if dotted is None or base is None or index is None:
+    base, index = tree.child(node, "value"), tree.child(node, "slice")
+    dotted = dotted_name(tree, base)
+    if dotted is None:
         return None
     last = dotted.rpartition(".")[2]
     items = tree.many(index, "elts") if tree.kind[index] == "Tuple" else [index]
 
     def inner(number: int) -> Hint | None:
-        return (
-            compile_hint(tree, items[number], resolve, depth + 1)
-            if -len(items) <= number < len(items)
-            else None
-        )
+        return compile_hint(tree, items[number], resolve, depth + 1) if number < len(items) else None
 
     if last in TRANSPARENT:
         return inner(0)
@@ -146,12 +141,10 @@ def _subscript(tree: Tree, node: int, resolve: Resolve, depth: int) -> Hint | No
 def _alternatives(tree: Tree, node: int) -> list[int]:
     """Return the parts of `A | B | C`, which is nested to the left."""
     parts: list[int] = []
-    current: int | None = node
-    while current is not None and tree.kind[current] == "BinOp":
-        right = tree.one(current, "right")
-        parts += [] if right is None else [right]
-        current = tree.one(current, "left")
-    return [*([] if current is None else [current]), *reversed(parts)]
+    while tree.kind[node] == "BinOp":
+        parts.append(tree.child(node, "right"))
+        node = tree.child(node, "left")
+    return [node, *reversed(parts)]
 
 
 def _union(hints: list[Hint | None]) -> Hint | None:
@@ -165,15 +158,13 @@ def quoted_names(tree: Tree, annotation: int) -> Iterator[tuple[int, str, tuple[
     The span is None if escapes, a prefix or other quotes hide where a name of the text is in the source.
     """
     # Parts of a type: tree, node, the string it is in, and where the text of its tree begins in the source.
-    pending: list[tuple[Tree, int | None, int | None, int | None]] = [(tree, annotation, None, 0)]
+    pending: list[tuple[Tree, int, int | None, int | None]] = [(tree, annotation, None, 0)]
     while pending:
         part, node, string, base = pending.pop()
-        if node is None:
-            continue
-        kind, below = part.kind[node], list[int | None]()
+        kind, below = part.kind[node], list[int]()
         if kind == "Constant":
             text = part.constant(node)
-            inner = parse_expression(text) if isinstance(text, str) else None
+            inner = parse_expression(text)
             if isinstance(text, str) and inner is not None:
                 outer = node if string is None else string
                 pending.append((inner, 0, outer, _text_start(part, node, text, base)))
@@ -183,15 +174,14 @@ def quoted_names(tree: Tree, annotation: int) -> Iterator[tuple[int, str, tuple[
                 size = len(part.name[node] or "")
                 span = None if base is None or end is None else (base + end - size, base + end)
                 yield string, dotted, span
-                below = [part.one(node, "value")]
+                below = part.children(node)
         elif kind == "Subscript":
-            base_name, index = part.one(node, "value"), part.one(node, "slice")
-            last = "" if base_name is None else part.name[base_name]
-            if last == "Annotated" and index is not None and part.kind[index] == "Tuple":
-                index = next(iter(part.many(index, "elts")), None)
-            below = [base_name, None if last == "Literal" else index]
+            base_name, index = part.child(node, "value"), part.child(node, "slice")
+            if part.name[base_name] == "Annotated" and part.kind[index] == "Tuple":
+                index = next(iter(part.many(index, "elts")), index)
+            below = [base_name] if part.name[base_name] == "Literal" else [base_name, index]
         elif kind in JOINS:
-            below = list(part.children(node))
+            below = part.children(node)
         pending += ((part, each, string, base) for each in reversed(below))
 
 
@@ -207,40 +197,33 @@ def _text_start(tree: Tree, string: int, text: str, base: int | None) -> int | N
 def dotted_name(tree: Tree, node: int) -> str | None:
     """Return the dotted name of an expression; None if it is not only names and dots."""
     parts: list[str] = []
-    current: int | None = node
-    while current is not None and tree.kind[current] == "Attribute":
-        parts.append(tree.name[current] or "")
-        current = tree.one(current, "value")
-    if current is None or tree.kind[current] != "Name":
-        return None
-    return ".".join([tree.name[current] or "", *reversed(parts)])
+    while tree.kind[node] == "Attribute":
+        parts.append(tree.name[node] or "")
+        node = tree.child(node, "value")
+    return ".".join([tree.name[node] or "", *reversed(parts)]) if tree.kind[node] == "Name" else None
 
 
-def parse_expression(text: str) -> Tree | None:
-    """Parse a quoted expression to a tree, with spans in its line; return None if it does not parse."""
-    if len(text) > MAX_CHARS:
+def parse_expression(text: object) -> Tree | None:
+    """Parse a quoted expression to a tree, with spans in its line; None if that fails."""
+    if not isinstance(text, str) or len(text) > MAX_CHARS:
         return None
     try:
         body = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     rows: list[tuple[Any, ...]] = []
+    # Nodes with the number of their parent, their slot, and their index in it.
     pending: list[tuple[ast.AST, int | None, str | None, int | None]] = [(body, None, None, None)]
     while pending:
-        node, parent, slot, idx = pending.pop()
+        node, *where = pending.pop()
         name = getattr(node, "id", None) or getattr(node, "attr", None)
         value = repr(node.value) if isinstance(node, ast.Constant) else None
-        number = len(rows)
         span = (getattr(node, "col_offset", None), getattr(node, "end_col_offset", None))
-        # In the order of FIELDS; nothing in quotes has a line.
-        rows.append((parent, slot, idx, type(node).__name__, name, value, *span, None))
         below: list[tuple[ast.AST, int | None, str | None, int | None]] = []
         for field, child in ast.iter_fields(node):
-            if isinstance(child, ast.AST):
-                below.append((child, number, field, None))
-            elif isinstance(child, list):
-                below += [
-                    (item, number, field, at) for at, item in enumerate(child) if isinstance(item, ast.AST)
-                ]
+            items = enumerate(child) if isinstance(child, list) else [(None, child)]
+            below += [(item, len(rows), field, at) for at, item in items if isinstance(item, ast.AST)]
+        # In the order of FIELDS; nothing in quotes has a line.
+        rows.append((*where, type(node).__name__, name, value, *span, None))
         pending += reversed(below)
     return Tree(dict(zip(FIELDS, map(list, zip(*rows, strict=True)), strict=True)))

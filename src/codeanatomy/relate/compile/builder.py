@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from codeanatomy.file_view import iter_rows
+from codeanatomy.file_view import Columns, iter_rows
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.variables import Cell, Frame
@@ -29,6 +29,8 @@ NO_PLACE: Place = (None, None, None)
 KEY_CHARS = 100
 IMPORT_FIELDS = ("ast_id", "module", "name", "asname", "level")
 Expressions: TypeAlias = Mapping[str, Callable[["Builder", int], Node]]
+# Spans of identifiers, see `file_program.identifier_places`.
+Identifiers: TypeAlias = Mapping[tuple[int | None, int | None], tuple[int, int]]
 # Definitions that a read of a name may come from, by version.
 Definitions: TypeAlias = Sequence[Iterable[int]]
 
@@ -39,8 +41,8 @@ class Builder(Struct, eq=False, dict=True):
     program: Program
     tree: Tree
     scopes: Mapping[int, Scope]
-    imports: Mapping[str, Sequence[Any]]
-    identifiers: Mapping[tuple[int, int], tuple[int, int]]
+    imports: Columns
+    identifiers: Identifiers
     lambdas: Mapping[int, str]
     # Functions that compile a node, by its kind.
     expressions: Expressions
@@ -60,9 +62,8 @@ class Builder(Struct, eq=False, dict=True):
     quoted_uses: dict[tuple[Place, int, str], tuple[Scope | None, str]] = {}
     # Definitions of a stub that are overloads: they do not replace each other.
     overloads: set[int] = set()
-    # Nodes of constants by type, and by text.
-    consts: dict[str, Node] = {}
-    strings: dict[str, Node] = {}
+    # Nodes of constants by kind, and type or text.
+    consts: dict[tuple[str, str], Node] = {}
     const_nodes: set[Node] = set()
     # Joined nodes of the current function.
     phis: dict[tuple[Node, ...], Node] = {}
@@ -92,7 +93,6 @@ class Builder(Struct, eq=False, dict=True):
         return NOTHING
 
     def block(self, statements: Sequence[int]) -> None:
-        """Compile statements one after the other."""
         kinds, table = self.tree.kind, self.statements
         for node in statements:
             table.get(kinds[node], Builder.visit_children)(self, node)
@@ -100,31 +100,26 @@ class Builder(Struct, eq=False, dict=True):
     # Nodes, sites, definitions.
 
     def new_node(self) -> Node:
-        """Allocate a node."""
         self.program.nodes += 1
         return self.program.nodes - 1
 
     def site(self, node: int, role: str, inner: Place = NO_PLACE) -> int:
-        """Add a site and return its number."""
         self.program.sites.append(Site(node, role, self.place(node), self.frame.function, inner))
         return len(self.program.sites) - 1
 
     def attribute_site(self, node: int) -> int:
         """Add the site of an attribute, with the place of its identifier."""
         start, end, line = self.place(node)
-        inner = NO_PLACE
-        if start is not None and end is not None and (start, end) in self.identifiers:
-            inner = (*self.identifiers[start, end], line)
-        return self.site(node, "attribute", inner)
+        identifier = self.identifiers.get((start, end))
+        return self.site(node, "attribute", NO_PLACE if identifier is None else (*identifier, line))
 
     def keyword_place(self, node: int, name: str) -> Place:
         """Return the place of the name of a keyword argument, as it is written."""
         start, _, line = self.place(node)
-        value = self.tree.one(node, "value")
-        first = None if value is None else self.tree.bstart[value]
+        first = self.tree.bstart[self.tree.child(node, "value")]
         # The compiler normalizes names; LibCST has the bytes of those that are not ASCII.
         own = (0, len(name.encode("utf-8", "surrogatepass")))
-        length = own[1] if first is None else self.identifiers.get((first, first), own)[1]
+        _, length = self.identifiers.get((first, first), own)
         return (start, None if start is None else start + length, line)
 
     def attribute_name(self, node: int) -> str:
@@ -134,12 +129,10 @@ class Builder(Struct, eq=False, dict=True):
         return f"_{private}{name}" if private and name.startswith("__") and not name.endswith("__") else name
 
     def define(self, kind: str, index: int, place: Place, name: str) -> int:
-        """Add a definition and return its number."""
         self.program.definitions.append(DefinedName(kind, index, place, name))
         return len(self.program.definitions) - 1
 
     def cell(self, scope: Scope, name: str) -> Cell:
-        """Return the cell of a name."""
         if (scope, name) not in self.cells:
             self.cells[scope, name] = Cell()
         return self.cells[scope, name]
@@ -147,7 +140,7 @@ class Builder(Struct, eq=False, dict=True):
     def options(self, node: int) -> dict[str, str]:
         """Return the keywords of a call or class statement as Python literals, "" if not constant."""
         named = {self.tree.name[each] or "": each for each in self.tree.many(node, "keywords")}
-        return {name: self.key(self.tree.one(each, "value")) or "" for name, each in named.items()}
+        return {name: self.key(self.tree.child(each, "value")) or "" for name, each in named.items()}
 
     def key(self, index: int | None) -> str | None:
         """Return a constant key as text, SLICE for a slice, None for a key that is not constant."""
@@ -158,8 +151,7 @@ class Builder(Struct, eq=False, dict=True):
             return ir.SLICE
         text = self.tree.value[index]
         if kind == "UnaryOp":
-            operand = self.tree.one(index, "operand")
-            text = None if operand is None or self.tree.value[operand] is None else "-1"
+            text = None if self.tree.value[self.tree.child(index, "operand")] is None else "-1"
         return None if text is None or len(text) > KEY_CHARS else text
 
     # Operations.
@@ -179,19 +171,12 @@ class Builder(Struct, eq=False, dict=True):
         self.program.containers.append((kind, size))
         return self.make(ir.OBJ_CONTAINER, len(self.program.containers) - 1)
 
-    def const(self, kind: str) -> Node:
-        """Return the node of all constants of a builtin type."""
-        return self._shared(self.consts, ir.OBJ_CONSTANT, kind)
-
-    def string(self, text: str) -> Node:
-        """Return the node of a string that may be the name of an attribute."""
-        return self._shared(self.strings, ir.OBJ_STRING, text)
-
-    def _shared(self, nodes: dict[str, Node], kind: str, text: str) -> Node:
-        if text not in nodes:
-            nodes[text] = self.make(kind, text)
-            self.const_nodes.add(nodes[text])
-        return nodes[text]
+    def const(self, text: str, kind: str = ir.OBJ_CONSTANT) -> Node:
+        """Return the node of all constants of a builtin type, or of a string that may name an attribute."""
+        if (kind, text) not in self.consts:
+            self.consts[kind, text] = self.make(kind, text)
+            self.const_nodes.add(self.consts[kind, text])
+        return self.consts[kind, text]
 
     def unbound(self, name: str) -> Node:
         """Return the node of a name that the file does not bind."""
@@ -224,11 +209,9 @@ class Builder(Struct, eq=False, dict=True):
         return self.result(op, source, classes)
 
     def load_attribute(self, receiver: Node, attr: str, site: int) -> Node:
-        """Read an attribute."""
         return self.result(ir.OP_LOAD_ATTRIBUTE, receiver, attr, after=(site,))
 
     def load_item(self, receiver: Node, index: int | None, site: int, key_value: Node) -> Node:
-        """Read an element by its key."""
         return self.result(ir.OP_LOAD_ITEM, receiver, self.key(index), after=(site, key_value))
 
     def put(self, container: Node, key: str | None, value: Node) -> None:
@@ -237,7 +220,6 @@ class Builder(Struct, eq=False, dict=True):
             self.ops.append((ir.OP_STORE_ITEM, container, key, value, NOTHING))
 
     def put_key(self, container: Node, key: Node) -> None:
-        """Put a key into a dict."""
         if key != NOTHING:
             self.ops.append((ir.OP_STORE_KEY, container, key))
 
@@ -245,17 +227,18 @@ class Builder(Struct, eq=False, dict=True):
         """Return the node of an element, by position."""
         return NOTHING if source == NOTHING else self.result(ir.OP_UNPACK, source, position)
 
-    def iterate(self, node: int, source: Node) -> Node:
-        """Iterate over a value and return the node of the elements; `node` is the loop or generator."""
+    def run(self, code: str, source: Node, node: int, role: str) -> Node:
+        """Append an operation on a value that runs code at a syntax node; return the node of its result."""
         if source == NOTHING:
             return NOTHING
-        iterable = self.tree.one(node, "iter")
         self.call_count += 1
-        site = self.site(node if iterable is None else iterable, "iteration")
-        return self.result(ir.OP_ITERATE, source, after=(site,))
+        return self.result(code, source, after=(self.site(node, role),))
+
+    def iterate(self, node: int, source: Node) -> Node:
+        """Iterate over a value and return the node of the elements; `node` is the loop or generator."""
+        return self.run(ir.OP_ITERATE, source, self.tree.child(node, "iter"), "iteration")
 
     def call(self, callee: Node, args: Sequence[Arg], site: int) -> Node:
-        """Call a value and return the node of the result."""
         return self.result(ir.OP_CALL, callee, after=(site, args))
 
     def special(self, node: int, receiver: Node, names: list[str], args: Sequence[Node], role: str) -> Node:

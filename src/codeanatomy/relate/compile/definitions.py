@@ -15,8 +15,7 @@ from itertools import repeat
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.compile.annotations import read_hint
 from codeanatomy.relate.compile.builder import Builder
-from codeanatomy.relate.compile.names import leave, write
-from codeanatomy.relate.compile.targets import assign
+from codeanatomy.relate.compile.names import join, leave, write
 from codeanatomy.relate.compile.variables import Frame, Version
 from codeanatomy.relate.program import NOTHING, Class, Function, Import, Node, Parameter, Site
 from codeanatomy.syntax_tree import FUNCTIONS, Tree
@@ -34,7 +33,6 @@ TEST, FIXTURE = "test", "fixture"
 
 
 def compile_import(b: Builder, node: int) -> None:
-    """Compile Import and ImportFrom."""
     is_from = b.tree.kind[node] == "ImportFrom"
     for alias in b.tree.many(node, "names"):
         _, module, name, asname, level = b.imported[alias]
@@ -65,30 +63,31 @@ def bound_name(b: Builder, alias: int) -> str | None:
 
 
 def compile_function(b: Builder, node: int) -> None:
-    """Compile FunctionDef and AsyncFunctionDef."""
-    tree = b.tree
-    decorators = tree.many(node, "decorator_list")
-    values = [b.value(decorator) for decorator in decorators]
-    name = tree.name[node] or ""
+    decorators = _compile_decorators(b, node)
+    decorator_names = [b.tree.name[each] or "" for each, _ in decorators]
+    name = b.tree.name[node] or ""
     index = _add_function(b, node, name)
     function = b.program.functions[index]
-    for decorator in decorators:
-        function.binds = BINDS.get(tree.name[decorator] or "", function.binds)
-    result = _apply_decorators(b, ir.FUNCTION, index, decorators, values, b.make(ir.OBJ_FUNCTION, index))
+    for each in decorator_names:
+        function.binds = BINDS.get(each, function.binds)
+    result = _apply_decorators(b, ir.FUNCTION, index, decorators, b.make(ir.OBJ_FUNCTION, index))
     definition = b.define(ir.FUNCTION, index, function.place, name)
-    is_overload = b.program.path.endswith(".pyi") and any(
-        tree.name[decorator] == "overload" for decorator in decorators
-    )
+    is_overload = b.program.path.endswith(".pyi") and "overload" in decorator_names
     write(b, name, result, definition, b.overloads if is_overload else frozenset())
     if is_overload:
         b.overloads.add(definition)
 
 
+def _compile_decorators(b: Builder, node: int) -> list[tuple[int, Node]]:
+    """Return the decorators of a definition with their values."""
+    return [(decorator, b.value(decorator)) for decorator in b.tree.many(node, "decorator_list")]
+
+
 def _apply_decorators(
-    b: Builder, kind: str, index: int, decorators: Sequence[int], values: Sequence[Node], decorated: Node
+    b: Builder, kind: str, index: int, decorators: Sequence[tuple[int, Node]], decorated: Node
 ) -> Node:
     """Apply decorators, the last one first; return the node of the result."""
-    for decorator, value in reversed(list(zip(decorators, values, strict=True))):
+    for decorator, value in reversed(decorators):
         place = b.place(decorator)
         b.program.decorators.append((place, kind, index, value))
         if value != NOTHING:
@@ -99,7 +98,6 @@ def _apply_decorators(
 
 
 def compile_lambda(b: Builder, node: int) -> Node:
-    """Compile Lambda and return the node of the function."""
     return b.make(ir.OBJ_FUNCTION, _add_function(b, node, b.lambdas[node]))
 
 
@@ -135,7 +133,9 @@ def _add_function(b: Builder, node: int, name: str) -> int:
         _add_parameter(b, each, how, default, function, frame, is_required=is_required)
     function.hinted_result = b.annotate(read_hint(b, tree.one(node, "returns")))
     function.header = (ops, len(b.ops), nodes, b.program.nodes)
-    b.pending_bodies.append(partial(_compile_body, b, node, function, frame))
+    b.pending_bodies.append(
+        partial(_compile_body, b, node, function, frame, [each for each, _, _ in parameters])
+    )
     return index
 
 
@@ -153,9 +153,7 @@ def _has_yield(tree: Tree, node: int) -> bool:
 
 def _list_parameters(tree: Tree, function: int) -> list[tuple[int, str, int | None]]:
     """Return node, kind and default of each parameter, in the order of the signature."""
-    args = tree.one(function, "args")
-    if args is None:
-        return []
+    args = tree.child(function, "args")
     positional_only, defaults = tree.many(args, "posonlyargs"), tree.many(args, "defaults")
     positional, keyword_only = [*positional_only, *tree.many(args, "args")], tree.many(args, "kwonlyargs")
     padded = [*[None] * (len(positional) - len(defaults)), *defaults]
@@ -191,19 +189,18 @@ def _add_parameter(
     frame.env[frame.scope.resolve(name).name] = (Version(result, [definition], -1),)
 
 
-def _compile_body(b: Builder, node: int, function: Function, frame: Frame) -> None:
+def _compile_body(b: Builder, node: int, function: Function, frame: Frame, parameters: Sequence[int]) -> None:
     b.frame = frame
     b.phis.clear()
     ops, nodes = len(b.ops), b.program.nodes
     if _may_request_fixtures(b, node, function):
         function.requests = len(b.program.sites)
-        places = [function.place, *(each.place for each in function.parameters if each.is_required)]
-        listed = zip(_list_parameters(b.tree, node), function.parameters, strict=True)
-        required = (each for (each, _, _), parameter in listed if parameter.is_required)
-        for each, place in zip((node, *required), places, strict=True):
+        listed = zip(parameters, function.parameters, strict=True)
+        required = [(each, parameter.place) for each, parameter in listed if parameter.is_required]
+        for each, place in [(node, function.place), *required]:
             b.program.sites.append(Site(each, "fixture", place, frame.function))
     if b.tree.kind[node] == "Lambda":
-        return_value(b, function, b.value(b.tree.one(node, "body")))
+        return_value(b, function, b.value(b.tree.child(node, "body")))
     else:
         b.block(b.tree.many(node, "body"))
     leave(b, frame)
@@ -230,14 +227,14 @@ def return_value(b: Builder, function: Function, value: Node) -> None:
 def compile_class(b: Builder, node: int) -> None:
     """Compile ClassDef, its body in place."""
     tree, outer = b.tree, b.frame
-    decorators = tree.many(node, "decorator_list")
-    values = [b.value(decorator) for decorator in decorators]
+    decorators = _compile_decorators(b, node)
     bases = [(b.value(base), b.place(base), at) for at, base in enumerate(tree.many(node, "bases"))]
     keywords = [
-        (tree.name[each] or "", b.value(tree.one(each, "value"))) for each in tree.many(node, "keywords")
+        (tree.name[each] or "", b.value(tree.child(each, "value"))) for each in tree.many(node, "keywords")
     ]
     name, scope = tree.name[node] or "", b.scopes[node]
-    options = {key: text for each in (node, *decorators) for key, text in b.options(each).items()}
+    listed = (node, *(each for each, _ in decorators))
+    options = {key: text for each in listed for key, text in b.options(each).items()}
     qualname, place = outer.qualify(name), b.place(node)
     cls = Class(name, qualname, place, outer.function, bases, keywords, {}, scope.key, [], options)
     b.program.classes.append(cls)
@@ -246,19 +243,13 @@ def compile_class(b: Builder, node: int) -> None:
     b.block(tree.many(node, "body"))
     leave(b, b.frame)
     for attr, versions in b.frame.env.items():
-        numbers = dict.fromkeys(number for version in versions for number in version.definitions)
-        cls.attrs[attr] = (b.phi([version.node for version in versions]), list(numbers))
+        cls.attrs[attr] = join(b, versions)
     b.frame = outer
     result = b.make(ir.OBJ_CLASS, index)
     b.call_count += 1
     b.ops.append((ir.OP_CREATE_CLASS, index, b.site(node, "class")))
-    result = _apply_decorators(b, ir.CLASS, index, decorators, values, result)
+    result = _apply_decorators(b, ir.CLASS, index, decorators, result)
     write(b, name, result, b.define(ir.CLASS, index, cls.place, name))
-
-
-def compile_type_alias(b: Builder, node: int) -> None:
-    """Compile TypeAlias: the name is bound, its value is not followed."""
-    assign(b, b.tree.one(node, "name"), NOTHING)
 
 
 def name_lambdas(tree: Tree) -> dict[int, str]:
@@ -270,10 +261,8 @@ def name_lambdas(tree: Tree) -> dict[int, str]:
         child, parent = node, tree.parent[node]
         while parent is not None and not (tree.kind[parent] in DEFINITIONS and tree.slot[child] == "body"):
             child, parent = parent, tree.parent[parent]
-        start = tree.bstart[node]
-        by_scope.setdefault(-1 if parent is None else parent, []).append(
-            (node if start is None else start, node)
-        )
+        start, scope = tree.bstart[node], -1 if parent is None else parent
+        by_scope.setdefault(scope, []).append((node if start is None else start, node))
     return {
         node: f"<lambda{number}>"
         for lambdas in by_scope.values()

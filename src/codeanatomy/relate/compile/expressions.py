@@ -9,12 +9,11 @@ many elements does not keep their keys.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.compile.annotations import TYPING_FORMS, use_quoted_names
-from codeanatomy.relate.compile.builder import NO_PLACE, Builder, Expressions
+from codeanatomy.relate.compile.builder import Builder, Expressions
 from codeanatomy.relate.compile.definitions import compile_lambda
 from codeanatomy.relate.compile.names import read
 from codeanatomy.relate.compile.targets import assign
@@ -24,30 +23,17 @@ from codeanatomy.syntax_tree import constant_type
 
 # Most elements of a display that are kept by key.
 MAX_KEYS = 200
-OPERATORS: Mapping[str, str] = {
-    "Add": "add",
-    "Sub": "sub",
+# Methods of binary operators that are not the kind in lower case.
+OPERATORS = {
     "Mult": "mul",
     "MatMult": "matmul",
     "Div": "truediv",
-    "Mod": "mod",
-    "Pow": "pow",
-    "LShift": "lshift",
-    "RShift": "rshift",
     "BitOr": "or",
     "BitXor": "xor",
     "BitAnd": "and",
-    "FloorDiv": "floordiv",
 }
-UNARY: Mapping[str, str] = {"Invert": "__invert__", "UAdd": "__pos__", "USub": "__neg__"}
-COMPARISONS: Mapping[str, str] = {
-    "Eq": "eq",
-    "NotEq": "ne",
-    "Lt": "lt",
-    "LtE": "le",
-    "Gt": "gt",
-    "GtE": "ge",
-}
+UNARY = {"Invert": "__invert__", "UAdd": "__pos__", "USub": "__neg__"}
+COMPARISONS = {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge"}
 # Types of constants that have no node.
 UNTRACKED_TYPES = frozenset({"NoneType", "ellipsis"})
 # Functions and methods with a result that depends on the text of a constant argument.
@@ -68,7 +54,7 @@ def _constant(b: Builder, node: int) -> Node:
     text = b.tree.value[node]
     kind = constant_type(text)
     if kind == "str" and b.uses_getattr and text is not None and text[1:-1].isidentifier():
-        return b.string(text[1:-1])
+        return b.const(text[1:-1], ir.OBJ_STRING)
     return NOTHING if kind is None or kind in UNTRACKED_TYPES else b.const(kind)
 
 
@@ -80,50 +66,48 @@ def _name(b: Builder, node: int) -> Node:
 
 
 def _attribute(b: Builder, node: int) -> Node:
-    receiver = b.value(b.tree.one(node, "value"))
+    receiver = b.value(b.tree.child(node, "value"))
     if receiver == NOTHING:
         receiver = b.new_node()
     return b.load_attribute(receiver, b.attribute_name(node), b.attribute_site(node))
 
 
 def _call(b: Builder, node: int) -> Node:
-    tree, func = b.tree, b.tree.one(node, "func")
+    tree, func = b.tree, b.tree.child(node, "func")
     callee = b.value(func)
-    args, places, keywords = list[Arg](), [], {}
-    for number, arg in enumerate((*tree.many(node, "args"), *tree.many(node, "keywords"))):
-        kind = tree.kind[arg]
-        inner = tree.one(arg, "value") if kind in ("Starred", "keyword") else arg
-        value, name = b.value(inner), tree.name[arg] if kind == "keyword" else None
-        how = (
-            (ir.STAR_STAR if name is None else ir.KEYWORD)
-            if kind == "keyword"
-            else ir.STAR
-            if kind == "Starred"
-            else ir.POSITIONAL
-        )
-        if name is not None and tree.bstart[arg] is not None:
-            keywords[number] = b.keyword_place(arg, name)
+    written = (*tree.many(node, "args"), *tree.many(node, "keywords"))
+    args, values, keywords = list[Arg](), list[int](), {}
+    for number, arg in enumerate(written):
+        kind, name = tree.kind[arg], None
+        values.append(tree.child(arg, "value") if kind in ("Starred", "keyword") else arg)
+        value = b.value(values[-1])
+        if kind == "keyword":
+            name = tree.name[arg]
+            how = ir.STAR_STAR if name is None else ir.KEYWORD
+            if name is not None and tree.bstart[arg] is not None:
+                keywords[number] = b.keyword_place(arg, name)
+        else:
+            how = ir.STAR if kind == "Starred" else ir.POSITIONAL
         args.append((how, name, value))
-        places.append(NO_PLACE if inner is None else b.place(inner))
     b.call_count += 1
     if callee == NOTHING:
         callee = b.new_node()
-    site = b.site(node, "call", NO_PLACE if func is None else b.place(func))
+    site = b.site(node, "call", b.place(func))
     if args:
-        b.program.arguments[site] = places
+        b.program.arguments[site] = list(map(b.place, values))
     if keywords:
         b.program.keywords[site] = keywords
-    if func is not None and tree.name[func] in TEXT_DEPENDENT:
-        keyword_values = (tree.one(each, "value") for each in tree.many(node, "keywords"))
+    if tree.name[func] in TEXT_DEPENDENT:
         b.program.constant_arguments[site] = [
-            _constant_text(b, each) for each in (*tree.many(node, "args"), *keyword_values)
+            _constant_text(b, arg if tree.kind[arg] == "Starred" else value)
+            for arg, value in zip(written, values, strict=True)
         ]
     return b.call(callee, args, site)
 
 
-def _constant_text(b: Builder, node: int | None) -> str | None:
+def _constant_text(b: Builder, node: int) -> str | None:
     """Return a constant as a Python literal; strings of a display as one string, separated by commas."""
-    if node is None or b.tree.kind[node] not in ("List", "Tuple"):
+    if b.tree.kind[node] not in ("List", "Tuple"):
         return b.key(node)
     # Of pairs, such as the fields of a NamedTuple, the first.
     texts = [b.key([*b.tree.many(each, "elts"), each][0]) or "" for each in b.tree.many(node, "elts")]
@@ -131,14 +115,14 @@ def _constant_text(b: Builder, node: int | None) -> str | None:
 
 
 def _named_expression(b: Builder, node: int) -> Node:
-    value = b.value(b.tree.one(node, "value"))
-    assign(b, b.tree.one(node, "target"), value)
+    value = b.value(b.tree.child(node, "value"))
+    assign(b, b.tree.child(node, "target"), value)
     return value
 
 
 def _conditional(b: Builder, node: int) -> Node:
-    check_truth(b, b.tree.one(node, "test"))
-    return b.phi([b.value(b.tree.one(node, "body")), b.value(b.tree.one(node, "orelse"))])
+    check_truth(b, b.tree.child(node, "test"))
+    return b.phi([b.value(b.tree.child(node, slot)) for slot in ("body", "orelse")])
 
 
 def _boolean(b: Builder, node: int) -> Node:
@@ -158,9 +142,12 @@ def _boolean(b: Builder, node: int) -> Node:
     return b.phi(nodes)
 
 
+def _operator(b: Builder, node: int) -> str:
+    return b.tree.kind[b.tree.child(node, "op")]
+
+
 def _is_and(b: Builder, node: int) -> bool:
-    op = b.tree.one(node, "op")
-    return op is not None and b.tree.kind[op] == "And"
+    return _operator(b, node) == "And"
 
 
 def _is_narrowed(versions: Versions, before: Versions) -> bool:
@@ -178,28 +165,25 @@ def check_truth(b: Builder, node: int | None) -> Node:
 
 
 def _unary(b: Builder, node: int) -> Node:
-    operand, op = b.tree.one(node, "operand"), b.tree.one(node, "op")
-    kind = "" if op is None else b.tree.kind[op]
+    operand, kind = b.tree.child(node, "operand"), _operator(b, node)
     if kind == "Not":
         check_truth(b, operand)
         return NOTHING
     value = b.value(operand)
-    if value in b.const_nodes:
-        return value
-    return b.special(node, value, [UNARY.get(kind, "__neg__")], [], "operator")
+    return value if value in b.const_nodes else b.special(node, value, [UNARY[kind]], [], "operator")
 
 
 def _binary(b: Builder, node: int) -> Node:
-    first = b.tree.one(node, "left")
-    left, right = b.value(first), b.value(b.tree.one(node, "right"))
+    first = b.tree.child(node, "left")
+    left, right = b.value(first), b.value(b.tree.child(node, "right"))
     prefix = _string_prefix(b, first)
     value = apply_operator(b, node, left, right)
     return value if prefix == NOTHING else b.phi([prefix, value])
 
 
-def _string_prefix(b: Builder, node: int | None) -> Node:
+def _string_prefix(b: Builder, node: int) -> Node:
     """Return a string with the constant start of a composed name: `"go_" + x`, `"go_%s" % x`, `f"go_{x}"`."""
-    text = None if node is None else b.tree.value[node]
+    text = b.tree.value[node]
     if not b.uses_getattr or text is None or text[0] not in "'\"":
         return NOTHING
     start = text[1:-1].partition("%")[0].partition("{")[0]
@@ -208,20 +192,19 @@ def _string_prefix(b: Builder, node: int | None) -> Node:
 
 def apply_operator(b: Builder, node: int, left: Node, right: Node, prefix: str = "") -> Node:
     """Compile a binary operator, with prefix `i` in place; return the node of the result."""
-    op = b.tree.one(node, "op")
-    name = OPERATORS.get("" if op is None else b.tree.kind[op], "add")
     if all(value == NOTHING or value in b.const_nodes for value in (left, right)):
         return left
     result = b.new_node()
     if left == NOTHING:
         left = b.new_node()
-    b.binary(node, left, right, prefix + name, result)
+    kind = _operator(b, node)
+    b.binary(node, left, right, prefix + OPERATORS.get(kind, kind.lower()), result)
     return result
 
 
 def _compare(b: Builder, node: int) -> Node:
     tree = b.tree
-    values = [b.value(operand) for operand in (tree.one(node, "left"), *tree.many(node, "comparators"))]
+    values = [b.value(operand) for operand in (tree.child(node, "left"), *tree.many(node, "comparators"))]
     for left, right, op in zip(values, values[1:], tree.many(node, "ops"), strict=False):
         kind = tree.kind[op]
         if kind in COMPARISONS and not {left, right} <= b.const_nodes | {NOTHING}:
@@ -237,12 +220,11 @@ def _joined_string(b: Builder, node: int) -> Node:
     for value in values:
         b.value(value)
     text = b.const("str")
-    prefix = _string_prefix(b, values[0]) if len(values) > 1 else NOTHING
-    return b.phi([text, prefix])
+    return b.phi([text, _string_prefix(b, values[0])]) if len(values) > 1 else text
 
 
 def _formatted_value(b: Builder, node: int) -> Node:
-    value = b.value(b.tree.one(node, "value"))
+    value = b.value(b.tree.child(node, "value"))
     b.value(b.tree.one(node, "format_spec"))
     names = CONVERSIONS.get(b.tree.value[node] or "", ["__format__", "__str__", "__repr__"])
     b.special(node, value, names, [], "format")
@@ -250,10 +232,10 @@ def _formatted_value(b: Builder, node: int) -> Node:
 
 
 def _subscript(b: Builder, node: int) -> Node:
-    base, index = b.tree.one(node, "value"), b.tree.one(node, "slice")
+    base, index = b.tree.child(node, "value"), b.tree.child(node, "slice")
     receiver = b.value(base)
     key_value = b.value(index)
-    if base is not None and b.tree.name[base] in TYPING_FORMS:
+    if b.tree.name[base] in TYPING_FORMS:
         use_quoted_names(b, node)
     if receiver == NOTHING:
         return NOTHING
@@ -308,33 +290,30 @@ def _comprehension(kind: str, b: Builder, node: int) -> Node:
     result = b.container(kind)
     generators = tree.many(node, "generators")
     # The first iterable is evaluated in the enclosing scope.
-    first = b.value(tree.one(generators[0], "iter")) if generators else NOTHING
-    scope = b.scopes.get(node)
-    if scope is not None:
-        b.frame = Frame(scope, outer.function, qualname=outer.qualname, owner=outer.owner, inline=outer)
+    source = b.value(tree.child(generators[0], "iter"))
+    scope = b.scopes[node]
+    b.frame = Frame(scope, outer.function, qualname=outer.qualname, owner=outer.owner, inline=outer)
     for number, generator in enumerate(generators):
-        source = first if number == 0 else b.value(tree.one(generator, "iter"))
-        assign(b, tree.one(generator, "target"), b.iterate(generator, source))
+        if number > 0:
+            source = b.value(tree.child(generator, "iter"))
+        assign(b, tree.child(generator, "target"), b.iterate(generator, source))
         for test in tree.many(generator, "ifs"):
             check_truth(b, test)
             narrow(b, test)
     if kind == "dict":
-        b.put_key(result, b.value(tree.one(node, "key")))
-    value = b.value(tree.one(node, "value" if kind == "dict" else "elt"))
+        b.put_key(result, b.value(tree.child(node, "key")))
+    value = b.value(tree.child(node, "value" if kind == "dict" else "elt"))
     b.frame = outer
     b.put(result, None, value)
     return result
 
 
-def narrow(b: Builder, test: int | None) -> None:
+def narrow(b: Builder, test: int) -> None:
     """Narrow the names that `isinstance` or `issubclass` checks, for code that runs if the test is true."""
     tree = b.tree
-    if test is None:
-        return
-    if tree.kind[test] == "BoolOp":
-        for value in tree.many(test, "values") if _is_and(b, test) else ():
+    if tree.kind[test] == "BoolOp" and _is_and(b, test):
+        for value in tree.many(test, "values"):
             narrow(b, value)
-        return
     func, args = tree.one(test, "func"), tree.many(test, "args")
     op = None if func is None else NARROWING.get(tree.name[func] or "")
     if op is None or len(args) != 2 or tree.kind[args[0]] != "Name":
@@ -356,15 +335,11 @@ def narrow(b: Builder, test: int | None) -> None:
 
 
 def _value(b: Builder, node: int) -> Node:
-    return b.value(b.tree.one(node, "value"))
+    return b.value(b.tree.child(node, "value"))
 
 
 def _await(b: Builder, node: int) -> Node:
-    source = b.value(b.tree.one(node, "value"))
-    if source == NOTHING:
-        return NOTHING
-    b.call_count += 1
-    return b.result(ir.OP_AWAIT, source, after=(b.site(node, "await"),))
+    return b.run(ir.OP_AWAIT, b.value(b.tree.child(node, "value")), node, "await")
 
 
 def _yield(b: Builder, node: int) -> Node:
@@ -376,7 +351,7 @@ def _yield(b: Builder, node: int) -> Node:
 
 
 def _yield_from(b: Builder, node: int) -> Node:
-    source = b.value(b.tree.one(node, "value"))
+    source = b.value(b.tree.child(node, "value"))
     b.call_count += 1
     if source == NOTHING or b.frame.function < 0:
         return NOTHING

@@ -16,30 +16,20 @@ from typing import TypeAlias
 
 from msgspec import structs
 
+from codeanatomy import file_view
 from codeanatomy.arrow import pack_rows
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
 from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
-from codeanatomy.file_view import (
-    AST,
-    LIBCST,
-    SCIP,
-    SYMTABLE,
-    TYPE_CHECKER,
-    Columns,
-    FileView,
-    Reads,
-    Row,
-    TableReads,
-    iter_rows,
-)
+from codeanatomy.file_view import AST, LIBCST, SYMTABLE, Columns, FileView, Row, iter_rows
 from codeanatomy.relate.compile.bindings import add_binding_relations, add_scope_relations, class_names
+from codeanatomy.relate.compile.builder import IMPORT_FIELDS, Identifiers
 from codeanatomy.relate.compile.scope_tree import build_scopes, name_scopes
 from codeanatomy.relate.compile.statements import compile_module
 from codeanatomy.relate.program import CALL_TARGETS, Place, Program
 from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.syntax_tree import FIELDS, Tree
 
-LIBCST_LISTS: TableReads = {
+LIBCST_LISTS: file_view.TableReads = {
     "refs": ("text", "kind", "context", "expr_bstart", "expr_bend", "bstart", "bend", "line"),
     "defs": ("kind", "name", "def_bstart", "def_bend", "name_bstart", "name_bend", "line"),
     "params": ("owner_bstart", "owner_bend", "name", "bstart", "bend", "line"),
@@ -50,19 +40,15 @@ LIBCST_LISTS: TableReads = {
 }
 OCCURRENCES = ("bstart", "bend", "symbol", "symbol_roles")
 # What `compile_file` reads.
-READS: Reads = {
-    AST: {
-        "nodes": FIELDS,
-        "definitions": DEFINITION_FIELDS,
-        "imports": ("ast_id", "module", "name", "asname", "level"),
-    },
+READS: file_view.Reads = {
+    AST: {"nodes": FIELDS, "definitions": DEFINITION_FIELDS, "imports": IMPORT_FIELDS},
     SYMTABLE: {"blocks": ("scope_key", "parent_key", "type", "name", "lineno", "symbols")},
     LIBCST: LIBCST_LISTS,
 }
 # What `with_witnesses` reads.
-WITNESS_READS: Reads = {
-    SCIP: {"occurrences": OCCURRENCES},
-    TYPE_CHECKER: {"call_targets": CALL_TARGETS},
+WITNESS_READS: file_view.Reads = {
+    file_view.SCIP: {"occurrences": OCCURRENCES},
+    file_view.TYPE_CHECKER: {"call_targets": CALL_TARGETS},
 }
 NO_TREE = "no_syntax_tree"
 # `'shop.web.items'`, `'shop.web:items'`, and in packaging `'web = shop.web:items'`, as Python literals.
@@ -88,12 +74,13 @@ def compile_file(file: FileView, failure: str | None = None) -> Program:
     rows = RelationRows(file.repo_id, file.file_id, file.path)
     unbound_uses = add_binding_relations(rows, tree, scopes, libcst, ids)
     program = Program(file.repo_id, file.file_id, file.path, packed)
-    if 0 not in scopes or scopes.unmatched:
-        program = _failed_program(file, packed, libcst, "scopes_not_matched")
-    else:
-        program = compile_module(program, tree, scopes, file.list(AST, "imports"), identifier_places(libcst))
-    if program.failure is not None:
-        program = _failed_program(file, packed, libcst, program.failure)
+    reason = (
+        "scopes_not_matched"
+        if scopes.unmatched
+        else compile_module(program, tree, scopes, file.list(AST, "imports"), identifier_places(libcst))
+    )
+    if reason is not None:
+        program = _failed_program(file, packed, libcst, reason)
     # Last, because a scope learns of its cells when names are resolved.
     add_scope_relations(rows, tree, scopes, ids)
     program.scope_rows = pack_rows(rows.batch())
@@ -121,25 +108,20 @@ def with_witnesses(program: Program, documents: Sequence[Row], checker_row: Row 
         return program
     present = [document for document in documents if not document.get("is_missing")]
     document = min(present, key=lambda each: each.get("index_id") or "", default={})
+    rows = iter_rows(document.get("occurrences"), *OCCURRENCES)
+    # Without symbols that are local to the file.
+    scip = [row for row in rows if row[0] is not None and not row[2].startswith("local ")]
     calls = list(iter_rows((checker_row or {}).get("call_targets"), *CALL_TARGETS))
-    return structs.replace(program, scip=scip_occurrences(document), checker_calls=calls)
+    return structs.replace(program, scip=scip, checker_calls=calls)
 
 
-def identifier_places(libcst: Lists) -> dict[tuple[int, int], tuple[int, int]]:
+def identifier_places(libcst: Lists) -> Identifiers:
     """Return spans of identifiers: of attributes by the whole span, of parameters by (start, start).
 
     Of keywords that are not ASCII only the length is known, by (start, start) of the value: (0, length).
     """
-    refs = libcst.get("refs")
-    if not refs:
-        return {}
-    attributes = {
-        (start, end): (inner_start, inner_end)
-        for kind, start, end, inner_start, inner_end in iter_rows(
-            refs, "kind", "expr_bstart", "expr_bend", "bstart", "bend"
-        )
-        if kind == "attribute"
-    }
+    refs = iter_rows(libcst.get("refs"), "kind", "expr_bstart", "expr_bend", "bstart", "bend")
+    attributes = {(start, end): tuple(inner) for kind, start, end, *inner in refs if kind == "attribute"}
     places = iter_rows(libcst.get("params"), "bstart", "bend")
     keywords = {
         (start, start): (0, len(keyword.encode()))
@@ -171,12 +153,3 @@ def _dict_keys(tree: Tree) -> dict[int | None, str]:
             if text is not None and GROUP.fullmatch(text):
                 keys[value] = text[1:-1]
     return keys
-
-
-def scip_occurrences(document: Row) -> list[tuple[int, int, str, int]]:
-    """Return the occurrences of a SCIP document whose symbols are not local to the file."""
-    return [
-        (start, end, symbol, roles)
-        for start, end, symbol, roles in iter_rows(document.get("occurrences"), *OCCURRENCES)
-        if start is not None and not symbol.startswith("local ")
-    ]

@@ -85,12 +85,17 @@ def bind(b: Builder, frame: Frame, name: str, versions: Versions) -> None:
 
 
 def unbind(b: Builder, name: str) -> None:
-    """Delete a name."""
     resolved = b.frame.scope.resolve(name)
     frame = b.frame.frame_of(resolved.binding_scope) if resolved.binding_scope else None
     if frame is not None:
         bind(b, frame, resolved.name, ())
         frame.env.pop(resolved.name, None)
+
+
+def join(b: Builder, versions: Versions) -> tuple[Node, list[int]]:
+    """Return a node that holds the values of all these versions, and their definitions."""
+    numbers = dict.fromkeys(number for version in versions for number in version.definitions)
+    return b.phi([version.node for version in versions]), list(numbers)
 
 
 def leave(b: Builder, frame: Frame) -> None:
@@ -121,7 +126,7 @@ def complete_names(b: Builder, module: Frame) -> None:
         program.variables[name] = (cell.node, b.phi(nodes), list(dict.fromkeys(numbers)))
     program.cells = cells
     outside = [cell.node for (scope, _), cell in b.cells.items() if scope not in b.function_numbers]
-    program.shared = [*b.consts.values(), *b.strings.values(), *b.unbound_nodes.values(), *outside]
+    program.shared = [*b.consts.values(), *b.unbound_nodes.values(), *outside]
     # Uses that may be more than a variable.
     kinds = [definition.kind for definition in program.definitions]
     for place, name, lists in b.uses:

@@ -42,18 +42,6 @@ Label: TypeAlias = tuple[str, str, int | None]
 SEES_CLASS = frozenset({"type_parameters", "type_variable", "type_alias", "annotation"})
 
 
-# Fields of a symbol that are read.
-SYMBOL_FIELDS = (
-    "name",
-    "is_declared_global",
-    "is_nonlocal",
-    "is_free",
-    "is_local",
-    "is_assigned",
-    "is_imported",
-)
-
-
 class NameBinding(NamedTuple):
     """How compiled code accesses a name, the scope that binds it, and its mangled name there.
 
@@ -89,9 +77,6 @@ class Scope(Struct, eq=False):
     # Position of each symbol in the columns of `_symbols`.
     _symbol_index: dict[str, int] = {}
     _resolved: dict[str, NameBinding] = {}
-
-    def __repr__(self) -> str:
-        return f"<{self.kind} {self.key or self.label}>"
 
     def resolve(self, name: str) -> NameBinding:
         """Resolve a name, as written, in this scope."""
@@ -156,43 +141,28 @@ class Scope(Struct, eq=False):
         self.bound = set(self.names_with("is_local"))
 
     def _resolve(self, written: str) -> NameBinding:
-        name = self.mangled(written)
+        name, parent = self.mangled(written), self.parent
         if self.state == "unmatched":
             return NameBinding("name", None, name)
-        at = self._symbol_index.get(name)
-        if at is None:
-            return self._resolve_without_symbol(name)
-        if self._symbols["is_declared_global"][at]:
+        at, is_unoptimized = self._symbol_index.get(name), self.kind in {"module", "class"}
+        if at is not None and self._symbols["is_declared_global"][at]:
             return NameBinding("global", _binding_module(self, name), name)
         if name in self.bound:
-            return NameBinding(self._local_access(name), self, name)
-        cls = self._enclosing_class(name)
-        if self._symbols["is_free"][at]:
-            return NameBinding("deref", cls or self._enclosing_function(name), name)
-        is_unoptimized = self.kind in {"module", "class"}
-        return NameBinding("name" if is_unoptimized else "global", cls or _binding_module(self, name), name)
-
-    def _resolve_without_symbol(self, name: str) -> NameBinding:
-        """Resolve a name in code that the compiler inlines into the enclosing code, or never evaluates."""
-        if name in self.bound:
-            return NameBinding(self._local_access(name), self, name)
-        parent = self.parent
-        # A comprehension does not see the names of a class, an annotation does.
-        sees_parent = self.kind == "annotation" or (
-            self.kind == "comprehension" and parent and parent.kind != "class"
-        )
-        if parent is not None and self.state == "synthetic" and sees_parent:
+            return NameBinding(
+                "name" if is_unoptimized else "deref" if name in self.cells else "fast", self, name
+            )
+        # Of code that the compiler inlines or never evaluates, a comprehension does not
+        # see the names of a class, an annotation does.
+        is_inlined = at is None and self.state == "synthetic" and self.kind in {"annotation", "comprehension"}
+        if is_inlined and parent is not None and (self.kind == "annotation" or parent.kind != "class"):
             return parent.resolve(name)
-        binding_scope = self._enclosing_class(name) or self._enclosing_function(name)
-        if binding_scope is not None:
-            return NameBinding("deref", binding_scope, name)
-        is_unoptimized = self.kind in {"module", "class"}
-        return NameBinding("name" if is_unoptimized else "global", _binding_module(self, name), name)
-
-    def _local_access(self, name: str) -> Access:
-        if self.kind in {"module", "class"}:
-            return "name"
-        return "deref" if name in self.cells else "fast"
+        cls = self._enclosing_class(name)
+        is_free = at is not None and self._symbols["is_free"][at]
+        if is_free or at is None:
+            binding_scope = cls or self._enclosing_function(name)
+            if is_free or binding_scope is not None:
+                return NameBinding("deref", binding_scope, name)
+        return NameBinding("name" if is_unoptimized else "global", cls or _binding_module(self, name), name)
 
     def _enclosing_class(self, name: str) -> Scope | None:
         """Return the class whose names this scope sees, if the class binds the name."""

@@ -36,9 +36,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from codeanatomy.file_ids import FileIds
+from codeanatomy.file_view import Columns
 from codeanatomy.node_ids import scope_id
 from codeanatomy.relate.compile.scope import Kind, Label, Scope
 from codeanatomy.syntax_tree import (
@@ -51,18 +52,10 @@ from codeanatomy.syntax_tree import (
 )
 
 # Nodes that bind their name in the enclosing scope; a Name only unless it is read.
-BINDING_NODES = frozenset(
-    {
-        *FUNCTIONS,
-        *TYPE_VARIABLES,
-        "Name",
-        "ClassDef",
-        "arg",
-        "ExceptHandler",
-        "MatchAs",
-        "MatchStar",
-        "MatchMapping",
-    }
+BINDING_NODES = (
+    FUNCTIONS
+    | TYPE_VARIABLES
+    | {*("Name", "ClassDef", "arg", "ExceptHandler", "MatchAs", "MatchStar", "MatchMapping")}
 )
 # Types of the newer scopes by their names in different Python versions.
 TYPES = {
@@ -86,10 +79,7 @@ class Scopes(dict[int, Scope]):
         self.unmatched: tuple[int, ...] = ()
 
 
-def build_scopes(tree: Tree, blocks: Mapping[str, Sequence[Any]] | None) -> Scopes:
-    """Return the scopes of a file; none if the syntax tree or the symbol table is missing."""
-    if not len(tree) or not blocks or not blocks["scope_key"]:
-        return Scopes()
+def build_scopes(tree: Tree, blocks: Columns) -> Scopes:
     builder = _TreeScopes(tree, has_lazy_annotations="annotation" in blocks["type"])
     inlined = _match_blocks(tree, builder.scopes[0], builder.inner, blocks)
     synthetic = [*_unevaluated_annotations(builder), *(inner for _, inner in inlined)]
@@ -119,24 +109,14 @@ def name_scopes(scopes: Scopes, ids: FileIds, block_keys: Mapping[str, str]) -> 
     An inlined comprehension has no block, but is a definition. An annotation that is never evaluated binds
     nothing, and names in it resolve as in its parent.
     """
-    pending = list(dict.fromkeys((*scopes.values(), *scopes.of_node)))[::-1]
-    named: set[Scope] = set()
-    while pending:
-        scope = pending[-1]
-        if scope in named:
-            pending.pop()
-        elif scope.state == "matched":
+    # Outer scopes come first.
+    for scope in dict.fromkeys((*scopes.values(), *scopes.of_node)):
+        if scope.state == "matched":
             scope.key = scope_id(block_keys[scope.key])
-            named.add(scope)
         elif scope.kind == "annotation" and scope.parent is not None:
-            if scope.parent in named:
-                scope.key = scope.parent.key
-                named.add(scope)
-            else:
-                pending.append(scope.parent)
+            scope.key = scope.parent.key
         else:
             scope.key = scope_id(ids.key_of_syntax(scope.ast_id, scope.label[1]))
-            named.add(scope)
 
 
 class _TreeScopes:
@@ -223,10 +203,7 @@ class _TreeScopes:
     def own(self, parent: int, _node: int) -> Scope:
         return self.scopes[parent]
 
-    def own_parameters(self, parent: int, _node: int) -> Scope:
-        return self.scopes[~parent]
-
-    def in_base(self, parent: int, _node: int) -> Scope:
+    def in_parameters(self, parent: int, _node: int) -> Scope:
         return self.scopes.get(~parent, self.scopes.of_node[parent])
 
     def in_signature(self, parent: int, _node: int) -> Scope:
@@ -245,12 +222,11 @@ class _TreeScopes:
         return outer
 
     def _unevaluated(self, outer: Scope) -> Scope:
-        scope = self._annotation_scopes.get(outer)
-        if scope is None:
+        if outer not in self._annotation_scopes:
             scope = Scope("annotation", outer.ast_id, ("annotation", "", None), outer, outer.private)
             self._annotation_scopes[outer] = scope
             self.annotations.append(scope)
-        return scope
+        return self._annotation_scopes[outer]
 
     def in_iterable(self, parent: int, _node: int) -> Scope:
         owner = self.tree.parent[parent] or 0
@@ -263,13 +239,10 @@ class _TreeScopes:
             return self._unevaluated(outer)
         if not self._has_lazy_annotations:
             return outer
-        scope = self._annotation_scopes.get(outer)
-        if scope is None:
+        if outer not in self._annotation_scopes:
             label = ("annotation", "__annotate__", self.tree.line[node])
-            scope = self._annotation_scopes[outer] = self._open(
-                "annotation", parent, label, outer, outer.private
-            )
-        return scope
+            self._annotation_scopes[outer] = self._open("annotation", parent, label, outer, outer.private)
+        return self._annotation_scopes[outer]
 
 
 # By kind of a node: opens its scope.
@@ -284,11 +257,11 @@ OPENERS = {
 # By kind of a parent and slot: returns the scope of the child; the others are evaluated in the parent's.
 _IN_FUNCTION = {
     "body": _TreeScopes.own,
-    "type_params": _TreeScopes.own_parameters,
+    "type_params": _TreeScopes.in_parameters,
     "returns": _TreeScopes.in_result,
 }
-_IN_CLASS = dict.fromkeys(("bases", "keywords", "type_params"), _TreeScopes.in_base)
-_IN_TYPE_VARIABLE = {"bound": _TreeScopes.own, "default_value": _TreeScopes.own_parameters}
+_IN_CLASS = dict.fromkeys(("bases", "keywords", "type_params"), _TreeScopes.in_parameters)
+_IN_TYPE_VARIABLE = {"bound": _TreeScopes.own, "default_value": _TreeScopes.in_parameters}
 _PARAMETERS = ("posonlyargs", "args", "vararg", "kwonlyargs", "kwarg")
 CHILD_SCOPES: Mapping[str, Mapping[str, Callable[[_TreeScopes, int, int], Scope]]] = {
     **dict.fromkeys(FUNCTIONS, _IN_FUNCTION),
@@ -298,7 +271,7 @@ CHILD_SCOPES: Mapping[str, Mapping[str, Callable[[_TreeScopes, int, int], Scope]
     "ClassDef": {"body": _TreeScopes.own, **_IN_CLASS},
     **dict.fromkeys(COMPREHENSIONS, dict.fromkeys(("elt", "key", "value", "generators"), _TreeScopes.own)),
     "comprehension": {"iter": _TreeScopes.in_iterable},
-    "TypeAlias": {"type_params": _TreeScopes.own_parameters, "value": _TreeScopes.own},
+    "TypeAlias": {"type_params": _TreeScopes.in_parameters, "value": _TreeScopes.own},
     **dict.fromkeys(TYPE_VARIABLES, _IN_TYPE_VARIABLE),
     "AnnAssign": {"annotation": _TreeScopes.in_annotation},
 }
@@ -337,16 +310,14 @@ def _bound_names(tree: Tree, of_node: Sequence[Scope]) -> defaultdict[Scope, set
     return bound
 
 
-def _label(blocks: Mapping[str, Sequence[Any]], at: int) -> Label:
-    kind, name = blocks["type"][at], blocks["name"][at]
+def _label(blocks: Columns, at: int) -> Label:
+    kind: str = blocks["type"][at]
     if kind == "function" and ".0" in blocks["symbols"][at]["name"]:
         kind = "comprehension"
-    return TYPES.get(kind, kind), name, blocks["lineno"][at]
+    return TYPES.get(kind, kind), blocks["name"][at], blocks["lineno"][at]
 
 
-def _match_blocks(
-    tree: Tree, top: Scope, inner: Inner, blocks: Mapping[str, Sequence[Any]]
-) -> list[tuple[Scope, Scope]]:
+def _match_blocks(tree: Tree, top: Scope, inner: Inner, blocks: Columns) -> list[tuple[Scope, Scope]]:
     """Match scopes with blocks; return the inlined comprehensions, as (enclosing scope, comprehension)."""
     keys, symbols = blocks["scope_key"], blocks["symbols"]
     children: defaultdict[str | None, list[int]] = defaultdict(list)
@@ -386,7 +357,7 @@ def _without_inlined(inner: Inner, host: Scope, inlined: list[tuple[Scope, Scope
 def _pairs(
     scopes: Sequence[Scope], blocks: Sequence[tuple[Label, int]], order: VisitOrder
 ) -> Iterator[tuple[Scope, int]]:
-    """Yield matching scopes and blocks: by label first, the rest by type and name if a line is not known."""
+    """Yield matching scopes and blocks, as many of each: by label, the rest by type and name."""
     scopes_by_label: defaultdict[Label, list[Scope]] = defaultdict(list)
     blocks_by_label: defaultdict[Label, list[int]] = defaultdict(list)
     for scope in scopes:
@@ -396,28 +367,20 @@ def _pairs(
     rest: defaultdict[tuple[str, str], list[Scope]] = defaultdict(list)
     for label, same in scopes_by_label.items():
         if label[2] is not None and len(same) == len(blocks_by_label[label]):
-            yield from _pair_in_order(same, blocks_by_label.pop(label), order)
+            yield from zip(_in_order(same, order), blocks_by_label.pop(label), strict=True)
         else:
             rest[label[:2]] += same
-    if not rest:
-        return
     lines = {at: label[2] for label, places in blocks_by_label.items() for at in places}
-    blocks_by_name: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for label, at in blocks:
+    left: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for label, at in blocks if rest else ():
         if at in lines:
-            blocks_by_name[label[:2]].append(at)
+            left[label[:2]].append(at)
     for name, same in rest.items():
-        pairs = list(_pair_in_order(same, blocks_by_name[name], order))
-        if all(scope.label[2] in {None, lines[at]} for scope, at in pairs):
+        pairs = list(zip(_in_order(same, order), left[name], strict=False))
+        if len(same) == len(left[name]) and all(scope.label[2] in {None, lines[at]} for scope, at in pairs):
             yield from pairs
 
 
-def _pair_in_order(
-    scopes: list[Scope], blocks: Sequence[int], order: VisitOrder
-) -> Iterator[tuple[Scope, int]]:
-    """Yield scopes and blocks of one label in the compiler's order; none if the counts differ."""
-    if len(scopes) != len(blocks):
-        return
-    if len(scopes) > 1:
-        scopes = sorted(scopes, key=lambda scope: order[scope.ast_id])
-    yield from zip(scopes, blocks, strict=True)
+def _in_order(scopes: list[Scope], order: VisitOrder) -> list[Scope]:
+    """Return scopes of one label in the compiler's order, which is computed only where it matters."""
+    return sorted(scopes, key=lambda scope: order[scope.ast_id]) if len(scopes) > 1 else scopes

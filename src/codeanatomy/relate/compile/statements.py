@@ -1,6 +1,6 @@
 """Compile the syntax tree of a file to its program, statement by statement in execution order.
 
-    program = compile_module(Program(repo_id, file_id, path), tree, scopes, imports, identifiers)
+    failure = compile_module(program, tree, scopes, imports, identifiers)      # None, or why it is not filled
 
     x = A()              a call into node 1, the first version of x
     while x.more():      node 2, the version at the head of the loop: from 1, and from 7 after a round
@@ -15,22 +15,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
+from codeanatomy.file_view import Columns
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.compile.annotations import read_hint
-from codeanatomy.relate.compile.builder import Builder
+from codeanatomy.relate.compile.builder import Builder, Identifiers
 from codeanatomy.relate.compile.definitions import (
     bound_name,
     compile_class,
     compile_function,
     compile_import,
-    compile_type_alias,
     name_lambdas,
     return_value,
 )
 from codeanatomy.relate.compile.expressions import EXPRESSIONS, apply_operator, check_truth, narrow
-from codeanatomy.relate.compile.names import complete_names, leave, unbind, write_variable
+from codeanatomy.relate.compile.names import complete_names, join, leave, unbind, write_variable
 from codeanatomy.relate.compile.scope import Scope
 from codeanatomy.relate.compile.targets import assign, delete, match_pattern
 from codeanatomy.relate.compile.variables import Env, Loop, Version, merge_envs
@@ -42,27 +41,23 @@ RECURSION_LIMIT = 30_000
 # Versions of a name before they are joined to one.
 MAX_VERSIONS = 32
 # Nodes that bind the name in their field; a Name only if it is stored.
-BINDING_NODES = FUNCTIONS | {"ClassDef", "ExceptHandler", "MatchAs", "MatchStar"}
+BINDING_NODES = FUNCTIONS | {"ClassDef", "ExceptHandler", "MatchAs", "MatchStar", "MatchMapping"}
 
 
 def compile_module(
-    program: Program,
-    tree: Tree,
-    scopes: Mapping[int, Scope],
-    imports: Mapping[str, Sequence[Any]],
-    identifiers: Mapping[tuple[int, int], tuple[int, int]],
-) -> Program:
-    """Fill the program of a file; return one with failure `too_deep` if its expressions nest too deeply."""
+    program: Program, tree: Tree, scopes: Mapping[int, Scope], imports: Columns, identifiers: Identifiers
+) -> str | None:
+    """Fill the program of a file; return `too_deep` if its expressions nest too deeply."""
     b = Builder(program, tree, scopes, imports, identifiers, name_lambdas(tree), EXPRESSIONS, STATEMENTS)
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
     try:
         _compile_bodies(b)
     except RecursionError:
-        return Program(program.repo_id, program.file_id, program.path, program.ids, failure="too_deep")
+        return "too_deep"
     finally:
         sys.setrecursionlimit(limit)
-    return program
+    return None
 
 
 def _compile_bodies(b: Builder) -> None:
@@ -80,18 +75,18 @@ def _compile_bodies(b: Builder) -> None:
 
 
 def _value(b: Builder, node: int) -> None:
-    b.value(b.tree.one(node, "value"))
+    b.value(b.tree.child(node, "value"))
 
 
 def _assign(b: Builder, node: int) -> None:
-    targets, source = b.tree.many(node, "targets"), b.tree.one(node, "value")
+    targets, source = b.tree.many(node, "targets"), b.tree.child(node, "value")
     if _assign_pairwise(b, targets, source):
         return
     value = b.value(source)
     for target in targets:
         assign(b, target, value)
     _note_exports(b, targets, source)
-    if b.frame.scope.kind == "class" and len(targets) == 1:
+    if len(targets) == 1:
         _note_field(b, targets[0], None, source)
 
 
@@ -105,23 +100,21 @@ def _note_field(b: Builder, target: int, annotation: int | None, source: int | N
     if b.frame.scope.kind != "class" or tree.kind[target] != "Name":
         return
     while annotation is not None and tree.kind[annotation] == "Subscript":
-        annotation = tree.one(annotation, "value")
+        annotation = tree.child(annotation, "value")
     form = None if annotation is None else tree.name[annotation] or str(tree.constant(annotation) or "")
     called, options = None, {}
     if source is not None and tree.kind[source] == "Call":
-        function = tree.one(source, "func")
-        called = None if function is None else tree.name[function]
-        options = b.options(source)
+        called, options = tree.name[tree.child(source, "func")], b.options(source)
     if form is None and called not in FIELD_FUNCTIONS:
         return
     name = b.attribute_name(target)
     b.program.classes[b.frame.owner].fields.append(ir.Field(name, form, source is not None, called, options))
 
 
-def _assign_pairwise(b: Builder, targets: Sequence[int], source: int | None) -> bool:
+def _assign_pairwise(b: Builder, targets: Sequence[int], source: int) -> bool:
     """Compile `a, b = x, y` without a tuple; return False if it has another form."""
     tree = b.tree
-    if source is None or len(targets) != 1 or {tree.kind[targets[0]], tree.kind[source]} != {"Tuple"}:
+    if len(targets) != 1 or {tree.kind[targets[0]], tree.kind[source]} != {"Tuple"}:
         return False
     left, right = tree.many(targets[0], "elts"), tree.many(source, "elts")
     if len(left) != len(right) or any(tree.kind[item] == "Starred" for item in (*left, *right)):
@@ -142,8 +135,7 @@ def _note_exports(b: Builder, targets: Sequence[int], source: int | None) -> Non
 def _constant_strings(tree: Tree, source: int) -> list[str] | None:
     """Return the strings of a list of constants, or of a sum of such; None for another expression."""
     if tree.kind[source] == "BinOp":
-        sides = [tree.one(source, side) for side in ("left", "right")]
-        lists = [_constant_strings(tree, side) for side in sides if side is not None]
+        lists = [_constant_strings(tree, tree.child(source, side)) for side in ("left", "right")]
         return None if None in lists else [name for names in lists for name in names or ()]
     if tree.kind[source] not in ("List", "Tuple", "Set"):
         return None
@@ -152,27 +144,22 @@ def _constant_strings(tree: Tree, source: int) -> list[str] | None:
 
 
 def _augmented_assign(b: Builder, node: int) -> None:
-    target, source = b.tree.one(node, "target"), b.tree.one(node, "value")
+    target, source = b.tree.child(node, "target"), b.tree.child(node, "value")
     right = b.value(source)
-    if target is None:
-        return
     assign(b, target, apply_operator(b, node, b.value(target), right, "i"))
-    if b.tree.name[target] == "__all__" and source is not None and b.program.exported is not None:
+    if b.tree.name[target] == "__all__" and b.program.exported is not None:
         names = _constant_strings(b.tree, source)
         b.program.exported = None if names is None else [*b.program.exported, *names]
 
 
 def _annotated_assign(b: Builder, node: int) -> None:
-    tree, target, source = b.tree, b.tree.one(node, "target"), b.tree.one(node, "value")
-    value = b.value(source)
-    hinted = b.annotate(read_hint(b, tree.one(node, "annotation")))
-    if target is None:
-        return
-    is_name = tree.kind[target] == "Name"
-    if source is not None or hinted != NOTHING or not is_name:
+    target, source = b.tree.child(node, "target"), b.tree.one(node, "value")
+    value, annotation = b.value(source), b.tree.child(node, "annotation")
+    hinted = b.annotate(read_hint(b, annotation))
+    if source is not None or hinted != NOTHING or b.tree.kind[target] != "Name":
         assign(b, target, b.phi([value, hinted]))
     _note_exports(b, [target], source)
-    _note_field(b, target, tree.one(node, "annotation"), source)
+    _note_field(b, target, annotation, source)
 
 
 def _return(b: Builder, node: int) -> None:
@@ -197,18 +184,18 @@ def _delete(b: Builder, node: int) -> None:
 
 
 def _assert(b: Builder, node: int) -> None:
-    _check_test(b, b.tree.one(node, "test"))
+    _check_test(b, b.tree.child(node, "test"))
     b.value(b.tree.one(node, "msg"))
 
 
-def _check_test(b: Builder, test: int | None) -> None:
+def _check_test(b: Builder, test: int) -> None:
     """Compile a test, and narrow names for code that runs if it is true."""
     check_truth(b, test)
     narrow(b, test)
 
 
 def _if(b: Builder, node: int) -> None:
-    tree, frame, test = b.tree, b.frame, b.tree.one(node, "test")
+    tree, frame, test = b.tree, b.frame, b.tree.child(node, "test")
     check_truth(b, test)
     before, live = dict(frame.env), frame.live
     narrow(b, test)
@@ -217,10 +204,10 @@ def _if(b: Builder, node: int) -> None:
     frame.env, frame.live = before, live
     b.block(tree.many(node, "orelse"))
     _join(b, [(after, body_live), (frame.env, frame.live)])
-    op = tree.one(test, "op") if test is not None and frame.live and not body_live else None
-    if test is not None and op is not None and tree.kind[op] == "Not":
+    is_not = tree.kind[test] == "UnaryOp" and tree.kind[tree.child(test, "op")] == "Not"
+    if is_not and frame.live and not body_live:
         # After `if not isinstance(x, A): return`.
-        narrow(b, tree.one(test, "operand"))
+        narrow(b, tree.child(test, "operand"))
 
 
 def _join(b: Builder, ends: Sequence[tuple[Env, bool]]) -> None:
@@ -231,20 +218,16 @@ def _join(b: Builder, ends: Sequence[tuple[Env, bool]]) -> None:
     frame.env = merge_envs(alive or [env for env, _ in ends])
     for name, versions in frame.env.items():
         if len(versions) > MAX_VERSIONS:
-            node = b.phi([version.node for version in versions])
-            numbers = dict.fromkeys(number for version in versions for number in version.definitions)
-            calls_before = min(version.calls_before for version in versions)
-            frame.env[name] = (Version(node, list(numbers), calls_before),)
+            frame.env[name] = (Version(*join(b, versions), min(each.calls_before for each in versions)),)
 
 
 def _for(b: Builder, node: int) -> None:
-    source = b.value(b.tree.one(node, "iter"))
-    element = b.iterate(node, source)
-    _loop(b, node, lambda: assign(b, b.tree.one(node, "target"), element))
+    element = b.iterate(node, b.value(b.tree.child(node, "iter")))
+    _loop(b, node, lambda: assign(b, b.tree.child(node, "target"), element))
 
 
 def _while(b: Builder, node: int) -> None:
-    _loop(b, node, lambda: _check_test(b, b.tree.one(node, "test")))
+    _loop(b, node, lambda: _check_test(b, b.tree.child(node, "test")))
 
 
 def _loop(b: Builder, node: int, head: Callable[[], object]) -> None:
@@ -354,30 +337,30 @@ def _with(b: Builder, node: int) -> None:
     tree = b.tree
     role = "async_with" if tree.kind[node] == "AsyncWith" else "with"
     for item in tree.many(node, "items"):
-        expression = tree.one(item, "context_expr")
-        source, value = b.value(expression), NOTHING
-        if source != NOTHING and expression is not None:
-            value = b.new_node()
-            b.call_count += 1
-            b.ops.append((ir.OP_WITH, source, value, b.site(expression, role)))
-        assign(b, tree.one(item, "optional_vars"), value)
+        expression, target = tree.child(item, "context_expr"), tree.one(item, "optional_vars")
+        value = b.run(ir.OP_WITH, b.value(expression), expression, role)
+        if target is not None:
+            assign(b, target, value)
     b.block(tree.many(node, "body"))
 
 
 def _match(b: Builder, node: int) -> None:
     tree, frame = b.tree, b.frame
-    subject = b.value(tree.one(node, "subject"))
+    subject = b.value(tree.child(node, "subject"))
     before, live = frame.env, frame.live
     ends: list[tuple[Env, bool]] = []
     for case in tree.many(node, "cases"):
         frame.env, frame.live = dict(before), live
-        pattern = tree.one(case, "pattern")
-        if pattern is not None:
-            match_pattern(b, pattern, subject)
+        match_pattern(b, tree.child(case, "pattern"), subject)
         check_truth(b, tree.one(case, "guard"))
         b.block(tree.many(case, "body"))
         ends.append((frame.env, frame.live))
     _join(b, [*ends, (before, live)])
+
+
+def _type_alias(b: Builder, node: int) -> None:
+    # Its value is not followed.
+    assign(b, b.tree.child(node, "name"), NOTHING)
 
 
 # By kind of a node; of another kind only the expressions in it are compiled.
@@ -404,7 +387,7 @@ STATEMENTS = {
     "Return": _return,
     "Try": _try,
     "TryStar": _try,
-    "TypeAlias": compile_type_alias,
+    "TypeAlias": _type_alias,
     "While": _while,
     "With": _with,
 }

@@ -16,22 +16,18 @@ from codeanatomy.relate.compile.names import unbind, write_variable
 from codeanatomy.relate.program import NOTHING, Node
 
 
-def assign(b: Builder, target: int | None, value: Node) -> None:
-    """Assign a value to the target of an assignment."""
-    if target is None:
-        return
+def assign(b: Builder, target: int, value: Node) -> None:
     tree, kind = b.tree, b.tree.kind[target]
     if kind == "Name":
         write_variable(b, target, value)
     elif kind == "Attribute":
-        receiver = b.value(tree.one(target, "value"))
+        receiver = b.value(tree.child(target, "value"))
         if receiver != NOTHING:
             attr, site = b.attribute_name(target), b.attribute_site(target)
             b.ops.append((ir.OP_STORE_ATTRIBUTE, receiver, attr, value, site))
             b.call_count += 1
     elif kind == "Subscript":
-        receiver = b.value(tree.one(target, "value"))
-        index = tree.one(target, "slice")
+        receiver, index = b.value(tree.child(target, "value")), tree.child(target, "slice")
         key_value = b.value(index)
         if receiver != NOTHING:
             b.ops.append((ir.OP_STORE_ITEM, receiver, b.key(index), value, b.site(target, "subscript")))
@@ -40,7 +36,7 @@ def assign(b: Builder, target: int | None, value: Node) -> None:
     elif kind in ("Tuple", "List"):
         _unpack(b, tree.many(target, "elts"), value, target)
     elif kind == "Starred":
-        assign(b, tree.one(target, "value"), value)
+        assign(b, tree.child(target, "value"), value)
     else:
         b.value(target)
 
@@ -63,16 +59,15 @@ def _unpack(b: Builder, targets: Sequence[int], value: Node, node: int) -> None:
 
 
 def delete(b: Builder, target: int) -> None:
-    """Compile a target of `del`."""
     tree, kind = b.tree, b.tree.kind[target]
     if kind == "Name":
         unbind(b, tree.name[target] or "")
     elif kind == "Subscript":
-        receiver = b.value(tree.one(target, "value"))
-        b.value(tree.one(target, "slice"))
+        receiver = b.value(tree.child(target, "value"))
+        b.value(tree.child(target, "slice"))
         b.special(target, receiver, ["__delitem__"], [], "subscript")
     elif kind == "Attribute":
-        receiver = b.value(tree.one(target, "value"))
+        receiver = b.value(tree.child(target, "value"))
         if receiver != NOTHING:
             attr, site = b.attribute_name(target), b.attribute_site(target)
             b.ops.append((ir.OP_DELETE_ATTRIBUTE, receiver, attr, site))
@@ -147,8 +142,9 @@ PATTERNS = {
 
 def _narrow_to_class(b: Builder, pattern: int, subject: Node) -> Node:
     """Return the subject narrowed to the class that a pattern names, if it names one."""
-    is_class = b.tree.kind[pattern] == "MatchClass"
-    classes = b.value(b.tree.one(pattern, "cls")) if is_class else NOTHING
+    if b.tree.kind[pattern] != "MatchClass":
+        return subject
+    classes = b.value(b.tree.child(pattern, "cls"))
     if classes == NOTHING:
         return subject
     return b.narrow(b.new_node() if subject == NOTHING else subject, classes)

@@ -130,8 +130,7 @@ def _has_unknown_base(values: State, cls: Object) -> bool:
     """Whether nothing is known of a base of a class of the repository."""
     kind, file, number, _ = values.objects[cls]
     return kind == ir.OBJ_CLASS and any(
-        node < 0
-        or all(values.kind[each] in UNKNOWN_CLASS_KINDS for each in program_objects(values, file, node))
+        all(values.kind[each] in UNKNOWN_CLASS_KINDS for each in program_objects(values, file, node))
         for node, _, _ in values.programs[file].classes[number].bases
     )
 

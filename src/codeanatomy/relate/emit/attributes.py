@@ -16,19 +16,11 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.emit import references as refs
 from codeanatomy.relate.emit.absent_attributes import absence_reason, builtin_attribute
 from codeanatomy.relate.emit.calls import add_calls_by_method
 from codeanatomy.relate.emit.cut_receivers import cut_targets
-from codeanatomy.relate.emit.references import (
-    AMBIGUOUS,
-    ANNOTATION,
-    BY_RULE,
-    BY_VALUE,
-    HINTED,
-    Candidate,
-    FileRows,
-    add_candidates,
-)
+from codeanatomy.relate.emit.references import Candidate, FileRows
 from codeanatomy.relate.program import NOTHING, Op
 from codeanatomy.relate.values.dispatch import attribute_node
 from codeanatomy.relate.values.external_names import builtin_owner
@@ -55,26 +47,21 @@ def add_attribute(f: FileRows, op: Op) -> None:
     own = self_class(f.values, f.file, op)
     ref = f.reference("REFERS_TO", "ATTRIBUTE_REF", site.inner, "attribute")
     if op[0] == ir.OP_STORE_ATTRIBUTE:
-        classes = [own] if own is not None else _member_classes(f, op)
-        confidence = BY_RULE if own is not None else BY_VALUE if len(classes) == 1 else AMBIGUOUS
-        method = "values" if own is None else "self"
-        defined = [Candidate(f.resolver.attribute(cls, name), method, confidence) for cls in classes]
-        if defined:
-            add_candidates(f, ref._replace(kind="DEFINES_BINDING"), defined)
+        method, certain = ("values", refs.BY_VALUE) if own is None else ("self", refs.BY_RULE)
+        classes = _member_classes(f, op) if own is None else [own]
+        if classes:
+            defined = refs.rate([f.resolver.attribute(cls, name) for cls in classes], method, certain)
+            refs.add_candidates(f, ref._replace(kind="DEFINES_BINDING"), defined)
     targets = _attribute_targets(f, receivers, own, name, access)
     if op[0] == ir.OP_LOAD_ATTRIBUTE:
         targets = list(dict.fromkeys([*targets, *cut_targets(f, op)]))[: max(MAX_OBJECTS, len(targets))]
-    candidates, reason = _rate(f, targets, receivers, own), absence_reason(f, receivers, name, op[1])
+    candidates = _rate(f, targets, receivers, own)
+    reason = None if candidates else absence_reason(f, receivers, name, op[1])
+    keys = [f.values.objects[obj] for obj in receivers] if name == "__class__" else ()
     # A type checker names the class that the attribute `__class__` is.
-    classes_of = _classes_of(f, receivers) if name == "__class__" else ()
+    classes_of = f.targets(key.first for key in keys if key.kind == ir.OBJ_INSTANCE)
     claims = f.claims.attribute(site.inner, site.place, name)
-    add_candidates(f, ref, candidates, reason, claims, classes_of)
-
-
-def _classes_of(f: FileRows, receivers: Sequence[Object]) -> list[Target]:
-    """Return the classes of the repository whose instances are among the receivers."""
-    keys = [f.values.objects[obj] for obj in receivers]
-    return [f.resolver.cls(*f.values.objects[key.first][1:3]) for key in keys if key.kind == ir.OBJ_INSTANCE]
+    refs.add_candidates(f, ref, candidates, reason, claims, classes_of)
 
 
 def _add_accessors(
@@ -84,26 +71,22 @@ def _add_accessors(
     callees: dict[Object, None] = {}
     for obj in receivers if accessors else ():
         callees.update(dict.fromkeys(hint_like(each, obj) for each in accessors.get(strong(obj), ())))
-    targets = [target for each in callees if (target := f.target(each)) is not None]
     place = f.program.sites[op[-1]].place
-    verdict = f.claims.verdict(place, targets, f.claims.implicit(place, "attribute"))
+    verdict = f.claims.verdict(place, f.targets(callees), f.claims.implicit(place, "attribute"))
     add_calls_by_method(f, op[-1], "attribute", [(each, "attribute") for each in callees], verdict)
 
 
 def _rate(
     f: FileRows, targets: Sequence[Target], receivers: Sequence[Object], own: Object | None
 ) -> list[Candidate]:
-    if not targets:
-        return []
-    is_single = len(targets) == 1
     kinds = {f.values.kind[obj] for obj in receivers}
     if (kinds and kinds <= {ir.OBJ_MODULE, ir.OBJ_NAMESPACE}) or (
         kinds == {ir.OBJ_EXTERNAL} and not any(is_hint(obj) for obj in receivers)
     ):
-        return [Candidate(each, "import", BY_RULE if is_single else AMBIGUOUS) for each in targets]
+        return refs.rate(targets, "import")
     if own is None and receivers and all(is_hint(obj) for obj in receivers):
-        return [Candidate(each, ANNOTATION, HINTED) for each in targets]
-    return [Candidate(each, "values", BY_VALUE if is_single else AMBIGUOUS) for each in targets]
+        return [Candidate(each, refs.ANNOTATION, refs.HINTED) for each in targets]
+    return refs.rate(targets, "values", refs.BY_VALUE)
 
 
 def _attribute_targets(
@@ -128,10 +111,7 @@ def _member_or_accessor(f: FileRows, obj: Object, name: str, accessors: Iterable
     members = _members(f, obj, name)
     if accessors and members and all(target.kind == "FUNCTION" for target in members):
         # Special methods among the accessors belong to descriptors, or run for all attributes.
-        own = [
-            target for each in accessors if (target := f.target(each)) is not None and not is_special(target)
-        ]
-        return own or members
+        return [target for target in f.targets(accessors) if not is_special(target)] or members
     return members
 
 
@@ -172,32 +152,22 @@ def _look_up(f: FileRows, obj: Object, name: str) -> Sequence[Target]:
 
 def _class_member(f: FileRows, cls: Object, name: str, after: Object | None) -> Sequence[Target]:
     """Find an attribute along the MRO, behind class `after`: in class bodies or on instances."""
-    values = f.values
-    order = mro(values, cls)
-    if after is not None:
-        order = order[order.index(after) + 1 :] if after in order else []
-    external: Target | None = None
-    for each in order:
-        kind, first, second, _ = values.objects[each]
-        if kind == ir.OBJ_EXTERNAL:
-            holder = defining_class(values, cls, name, after=after)
-            if external is None and holder == each:
-                external = f.resolver.external(f"{first}.{name}")
-        elif name in values.programs[first].classes[second].attrs:
-            return f.resolver.targets_in_class(each, name)
-        elif (each, name) in f.attributes:
-            return [f.resolver.attribute(each, name)]
-    return [] if external is None else [external]
+    owner = find_member_class(f.values, f.attributes, cls, name, after)
+    if owner is not None:
+        return f.resolver.targets_in_class(owner, name)
+    holder = defining_class(f.values, cls, name, after=after)
+    if holder is None or f.values.kind[holder] != ir.OBJ_EXTERNAL:
+        return []
+    return [f.resolver.external(f"{f.values.objects[holder].first}.{name}")]
 
 
 def _metaclass_member(f: FileRows, cls: Object, name: str) -> Sequence[Target]:
     """Find an attribute of a class in its metaclass; what `object` has comes before that."""
-    if builtin_owner("builtins.object", name) is None:
-        for node in metaclass_nodes(f.values, cls):
-            for obj in f.values.objects_at(node):
-                if f.values.kind[obj] == ir.OBJ_CLASS:
-                    return _class_member(f, strong(obj), name, None)
-    return []
+    if builtin_owner("builtins.object", name) is not None:
+        return []
+    metaclasses = (obj for node in metaclass_nodes(f.values, cls) for obj in f.values.objects_at(node))
+    metaclass = next((obj for obj in metaclasses if f.values.kind[obj] == ir.OBJ_CLASS), None)
+    return [] if metaclass is None else _class_member(f, strong(metaclass), name, None)
 
 
 def assigned_attributes(values: State) -> dict[tuple[Object, str], None]:
@@ -233,23 +203,26 @@ def assigned_attributes(values: State) -> dict[tuple[Object, str], None]:
 
 def receiver_classes(values: State, file: int, op: Op) -> list[Object]:
     """Return the classes of the receivers of an access that are not only hinted at."""
-    classes = []
-    for obj in program_objects(values, file, op[1]):
-        kind, first, _, _ = values.objects[obj]
-        if is_hint(obj):
-            continue
-        if kind == ir.OBJ_INSTANCE:
-            classes.append(first)
-        elif kind == ir.OBJ_CLASS:
-            classes.append(obj)
-    return list(dict.fromkeys(classes))
+    keys = [
+        (obj, *values.objects[obj][:2])
+        for obj in program_objects(values, file, op[1])
+        if not is_hint(obj) and values.kind[obj] in (ir.OBJ_INSTANCE, ir.OBJ_CLASS)
+    ]
+    return list(dict.fromkeys(first if kind == ir.OBJ_INSTANCE else obj for obj, kind, first in keys))
 
 
 def find_member_class(
-    values: State, attributes: Container[tuple[Object, str]], cls: Object, name: str
+    values: State,
+    attributes: Container[tuple[Object, str]],
+    cls: Object,
+    name: str,
+    after: Object | None = None,
 ) -> Object | None:
-    """Return the first class of the repository, along the MRO, that has an attribute; None if none has it."""
-    for each in mro(values, cls):
+    """Return the first class of the repository, along the MRO and behind `after`, that has an attribute."""
+    order = mro(values, cls)
+    if after is not None:
+        order = order[order.index(after) + 1 :] if after in order else []
+    for each in order:
         kind, first, second, _ = values.objects[each]
         if kind == ir.OBJ_CLASS and (
             name in values.programs[first].classes[second].attrs or (each, name) in attributes

@@ -18,24 +18,10 @@ from typing import NamedTuple
 
 from codeanatomy.node_ids import group_id
 from codeanatomy.relate import program as ir
+from codeanatomy.relate.emit import references as refs
 from codeanatomy.relate.emit.absent_attributes import absence_reason
 from codeanatomy.relate.emit.cut_receivers import cut_functions
-from codeanatomy.relate.emit.references import (
-    AMBIGUOUS,
-    BY_RULE,
-    BY_VALUE,
-    FORWARDED,
-    TOO_MANY,
-    CallEdge,
-    Candidate,
-    FileRows,
-    Reference,
-    Source,
-    add_candidates,
-    add_row,
-    is_declaration,
-    rate_targets,
-)
+from codeanatomy.relate.emit.references import Candidate, FileRows, Reference, Source
 from codeanatomy.relate.program import NOTHING, Arg, Op, Site
 from codeanatomy.relate.values import results
 from codeanatomy.relate.values.arguments import VARIADIC, PassedArgument, match_parameters
@@ -54,14 +40,9 @@ IMPORTED_KINDS = frozenset({ir.OBJ_MODULE, ir.OBJ_NAMESPACE, ir.OBJ_EXTERNAL})
 CALL_KINDS = {"FUNCTION": "CALLS", "CLASS": "INSTANTIATES"}
 CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 # Kinds of callables that external calls create: `functools.wraps(f)`, `x.setter`, `f.register`.
-EXTERNAL_CALLABLES = frozenset(
-    {
-        ir.OBJ_WRAPS,
-        ir.OBJ_PROPERTY_DECORATOR,
-        ir.OBJ_SINGLEDISPATCH_REGISTER,
-        ir.OBJ_CONTEXT_MANAGER,
-        ir.OBJ_NAMED_TUPLE,
-    }
+EXTERNAL_CALLABLES = (
+    *(ir.OBJ_WRAPS, ir.OBJ_PROPERTY_DECORATOR, ir.OBJ_SINGLEDISPATCH_REGISTER, ir.OBJ_CONTEXT_MANAGER),
+    ir.OBJ_NAMED_TUPLE,
 )
 CLASS_OF_UNKNOWN_NAME = (ir.OBJ_EXTERNAL_INSTANCE, "builtins.type")
 # Roles of functions that run at a call without being its callee.
@@ -73,12 +54,17 @@ ATTRIBUTE_HOOKS = frozenset({"__getattribute__", "__setattr__", "__delattr__"})
 
 
 class CallSource(NamedTuple):
-    """A site that runs functions: its number, its node, and the role of implicit calls and decorators."""
+    """A site that runs functions, with the verdicts on its callees by how they run."""
 
     number: int
     site: Site
     src: Source
+    # Of implicit calls and decorators.
     role: str | None
+    verdicts: Mapping[str, Verdict]
+    # The written arguments, and the reason why callees may be missing.
+    args: Sequence[Arg] = ()
+    reason: str | None = None
 
     def reference(self, target: Target, role: str | None, origin: str = "values") -> Reference:
         """Return the reference to a callee."""
@@ -93,7 +79,9 @@ class CallSource(NamedTuple):
 def is_counted(values: State, callee: Object) -> bool:
     """Whether a callee is a node of the call graph: a function or an external name; not a class."""
     kind, first, _, _ = values.objects[callee]
-    return kind == ir.OBJ_FUNCTION or (kind == ir.OBJ_EXTERNAL and not is_declaration(first, "decorator"))
+    return kind == ir.OBJ_FUNCTION or (
+        kind == ir.OBJ_EXTERNAL and not refs.is_declaration(first, "decorator")
+    )
 
 
 def add_explicit_call(f: FileRows, op: Op) -> None:
@@ -102,9 +90,11 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
     site = f.program.sites[number]
     objects = f.values.calls.callees.get((f.file, number), {})
     is_decorator = site.role == "decorator"
-    kind = "DECORATOR" if is_decorator else "CALLSITE" if site.place[0] is not None else "AST_NODE"
-    src = _syntax_source(f, site) if kind == "AST_NODE" else f.source(kind, site.place)
-    call = CallSource(number, site, src, site.role if is_decorator else None)
+    if is_decorator or site.place[0] is not None:
+        src = f.source("DECORATOR" if is_decorator else "CALLSITE", site.place)
+    else:
+        src = ("AST_NODE", f.ids.ast(site.ast_id))
+    role = site.role if is_decorator else None
     callees = results.callees(f.values, (f.file, number))
     load = f.attribute_loads.get(node)
     stored: list[tuple[Object, str]] = []
@@ -116,28 +106,26 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         callees += [(obj, site.role) for obj in further[: max(0, MAX_OBJECTS - len(callees))]]
     verdicts = _verdicts(f, site, callees)
     verdict = verdicts[site.role]
-    has_target = any(f.target(obj, site.role) is not None for obj, _ in callees)
-    if not has_target and not verdict.added:
+    if not verdict.added and not f.targets((obj for obj, _ in callees), site.role):
         # A decorator that is only a declaration gets no row.
-        if not callees or kind == "CALLSITE":
+        if not callees or src[0] == "CALLSITE":
             reason = "external_result" if callees else _uncalled_reason(f, node)
-            add_candidates(f, Reference("CALLS", src, site.place, "call", role=call.role), [], reason)
+            refs.add_candidates(f, Reference("CALLS", src, site.place, "call", role=role), [], reason)
         return
-    primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
-    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
-    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides) + len(stored)
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
         or results.is_truncated(f.values, f.file, node)
         or (load is not None and results.is_truncated(f.values, f.file, load[1]))
     )
-    cut_reason = TOO_MANY if is_truncated else None
+    cut_reason = refs.TOO_MANY if is_truncated else None
+    call = CallSource(number, site, src, role, verdicts, args, cut_reason)
+    primary = [obj for obj, how in callees if how == site.role and not _is_constructor(f, obj, objects)]
+    overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
+    alternatives = len(primary) + len(set(verdict.added.values())) + len(overrides) + len(stored)
     # Default factories of fields run whichever class is called: they are no alternatives.
-    for is_factory, count in ((False, alternatives), (True, 1)):
-        called = [each for each in callees if (each[1] == DEFAULT_FACTORY) == is_factory]
-        group = call.group() if count > 1 else None
-        _add_calls(f, call, called, count, verdicts, group, cut_reason, args)
-    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, overrides, args)
+    _add_calls(f, call, [each for each in callees if each[1] != DEFAULT_FACTORY], alternatives)
+    _add_calls(f, call, [each for each in callees if each[1] == DEFAULT_FACTORY], 1)
+    _add_claimed_calls(f, call, verdict, call.group() if alternatives > 1 else None, overrides)
     _add_forwarded_calls(f, call)
 
 
@@ -164,7 +152,7 @@ def add_implicit_calls(f: FileRows, number: int) -> None:
     site = f.program.sites[number]
     callees = results.callees(f.values, (f.file, number))
     own = [each for each in callees if f.values.kind[each[0]] in (ir.OBJ_FUNCTION, ir.OBJ_CLASS)]
-    targets = [target for obj, _ in own if (target := f.target(obj)) is not None]
+    targets = f.targets(obj for obj, _ in own)
     verdict = f.claims.verdict(site.place, targets, f.claims.implicit(site.place, site.role))
     add_calls_by_method(f, number, site.role, own, verdict)
 
@@ -176,20 +164,15 @@ def add_calls_by_method(
     if not callees and not verdict.added:
         return
     site = f.program.sites[number]
-    call = CallSource(number, site, _syntax_source(f, site), role)
+    src, verdicts = ("AST_NODE", f.ids.ast(site.ast_id)), {how: verdict for _, how in callees}
+    call = CallSource(number, site, src, role, verdicts)
     by_method: dict[str, list[tuple[Object, str]]] = {}
     for obj, how in callees:
         by_method.setdefault(_method_name(f, obj, role), []).append((obj, how))
-    verdicts = {how: verdict for _, how in callees}
     overrides = verdict.overrides if all(is_hint(obj) for obj, _ in callees) else {}
     for name, pairs in by_method.items():
-        count = len(pairs) + len(overrides)
-        _add_calls(f, call, pairs, count, verdicts, call.group(name) if count > 1 else None)
+        _add_calls(f, call, pairs, len(pairs) + len(overrides), name)
     _add_claimed_calls(f, call, verdict, call.group() if overrides else None, overrides)
-
-
-def _syntax_source(f: FileRows, site: Site) -> Source:
-    return "AST_NODE", f.ids.ast(site.ast_id)
 
 
 def _method_name(f: FileRows, obj: Object, role: str) -> str:
@@ -197,63 +180,50 @@ def _method_name(f: FileRows, obj: Object, role: str) -> str:
     if role in INTERCHANGEABLE_ROLES or f.values.kind[obj] != ir.OBJ_FUNCTION:
         return ""
     name = f.values.function(obj)[1].name
-    is_special = (
-        name in ATTRIBUTE_HOOKS if role == "attribute" else name.startswith("__") and name.endswith("__")
-    )
+    if role == "attribute":
+        return name if name in ATTRIBUTE_HOOKS else ""
     # Fixtures of different names all run.
-    return name if is_special or role == "fixture" else ""
+    return name if role == "fixture" or (name.startswith("__") and name.endswith("__")) else ""
 
 
 def _add_calls(
-    f: FileRows,
-    call: CallSource,
-    callees: Sequence[tuple[Object, str]],
-    alternatives: int,
-    verdicts: Mapping[str, Verdict],
-    group: str | None,
-    reason: str | None = None,
-    written: Sequence[Arg] = (),
+    f: FileRows, call: CallSource, callees: Sequence[tuple[Object, str]], alternatives: int, name: str = ""
 ) -> None:
     """Add the rows of a site; callees are (object, how it runs), `alternatives` counts exclusive ones."""
-    if not callees:
-        return
-    site = call.site
-    targets = {obj: f.target(obj, site.role) for obj, _ in callees}
-    listed = [target for obj, _ in callees if (target := targets[obj]) is not None]
-    rated = {each.target: each for each in rate_targets(f, listed, [obj for obj, _ in callees], site.inner)}
+    site, group = call.site, call.group(name) if alternatives > 1 else None
+    targets = {obj: target for obj, _ in callees if (target := f.target(obj, site.role)) is not None}
+    candidates = refs.rate_targets(f, targets.values(), [obj for obj, _ in callees], site.inner)
+    rated = {each.target: each for each in candidates}
     for obj, how in callees:
-        target = targets[obj]
-        if target is None:
+        if obj not in targets:
             continue
-        _, method, confidence = rated[target]
+        target, method, confidence = rated[targets[obj]]
         if alternatives <= 1 and method == "values":
-            confidence = BY_VALUE
+            confidence = refs.BY_VALUE
             by_name = _method_by_name(f, call, target) if how not in INDIRECT_ROLES else None
             if by_name:
-                method, confidence = by_name, BY_RULE
+                method, confidence = by_name, refs.BY_RULE
         if how == "callback":
             method = "callback"
-        verdict = verdicts[how]
+        verdict = call.verdicts[how]
         candidate = Candidate(target, method, verdict.confidence(target, confidence))
         role = call.role or (how if how != site.role else None)
-        add_row(f, call.reference(target, role), candidate, call.src[1], group, verdict, reason=reason)
+        ref = call.reference(target, role)
+        refs.add_row(f, ref, candidate, call.src[1], group, verdict, reason=call.reason)
         if is_counted(f.values, obj):
             _count(f, site, candidate)
-        if target.kind != "QUALIFIED_NAME" and call.src[0] == "CALLSITE" and how != "callback":
-            key = (f.file, call.number), strong(obj)
-            args, skip = f.values.calls.arguments.get(key) or _bind_hinted(f, obj, written)
-            _add_arguments(f, call, obj, args, skip, candidate, group)
+        if how != "callback":
+            passed = f.values.calls.arguments.get(((f.file, call.number), strong(obj)))
+            if passed is None and is_hint(obj) and f.values.kind[obj] == ir.OBJ_FUNCTION:
+                # The analysis passes no values through annotations, but the call is written with these.
+                passed = (call.args, _bound_parameters(f, obj))
+            _add_arguments(f, call, obj, passed or ((), 0), candidate, group)
 
 
-def _bind_hinted(f: FileRows, obj: Object, written: Sequence[Arg]) -> tuple[Sequence[Arg], int]:
-    """Return the arguments of a method that only an annotation leads to, and how many parameters are bound.
-
-    The analysis passes no values through annotations, but the call is written with these arguments.
-    """
-    if not is_hint(obj) or f.values.kind[obj] != ir.OBJ_FUNCTION:
-        return (), 0
+def _bound_parameters(f: FileRows, obj: Object) -> int:
+    """Return how many parameters of a function are bound, not passed: the receiver of a method."""
     _, function = f.values.function(obj)
-    return written, int(function.owner >= 0 and function.binds != "nothing")
+    return int(function.owner >= 0 and function.binds != "nothing")
 
 
 def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
@@ -261,59 +231,52 @@ def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
     forwarded = forwarded_calls(f.values, (f.file, call.number))
     if not forwarded:
         return
-    confidence = BY_VALUE if sum(not each.is_constructor for each in forwarded) == 1 else AMBIGUOUS
-    group = call.group(FORWARDED) if confidence == AMBIGUOUS else None
+    confidence = refs.BY_VALUE if sum(not each.is_constructor for each in forwarded) == 1 else refs.AMBIGUOUS
+    group = call.group(refs.FORWARDED) if confidence == refs.AMBIGUOUS else None
     for each in forwarded:
         target = f.target(each.callee)
         if target is None:
             continue
-        candidate = Candidate(target, FORWARDED, confidence)
-        add_row(f, call.reference(target, FORWARDED), candidate, call.src[1], group)
+        candidate = Candidate(target, refs.FORWARDED, confidence)
+        refs.add_row(f, call.reference(target, refs.FORWARDED), candidate, call.src[1], group)
         if target.kind == "FUNCTION":
             _count(f, call.site, candidate)
-        if target.kind != "QUALIFIED_NAME" and call.src[0] == "CALLSITE":
-            _add_arguments(f, call, each.callee, each.args, each.skip, candidate, group)
+        _add_arguments(f, call, each.callee, (each.args, each.skip), candidate, group)
 
 
 def _add_claimed_calls(
-    f: FileRows,
-    call: CallSource,
-    verdict: Verdict,
-    group: str | None,
-    overrides: dict[Target, Claim],
-    args: Sequence[Arg] = (),
+    f: FileRows, call: CallSource, verdict: Verdict, group: str | None, overrides: dict[Target, Claim]
 ) -> None:
     """Add the rows of callees that only other witnesses claim, and of what overrides a claimed one."""
     for target, claim in (verdict.added | overrides).items():
         is_override = target in overrides
-        confidence = AMBIGUOUS if is_override else verdict.confidence(target, 0.0)
+        confidence = refs.AMBIGUOUS if is_override else verdict.confidence(target, 0.0)
         candidate = Candidate(target, claim.witness, confidence)
         ref = call.reference(target, claim.role or call.role, claim.witness)
-        add_row(f, ref, candidate, claim.key if is_override else None, group, verdict)
+        refs.add_row(f, ref, candidate, claim.key if is_override else None, group, verdict)
         if target.kind != "CLASS":
             _count(f, call.site, candidate, claim.witness)
         obj = f.claims.witnesses.index.function(target)
-        if obj is not None and claim.role is None and call.src[0] == "CALLSITE":
-            # The receiver of a method is bound: values resolve calls through the class.
-            _, function = f.values.function(obj)
-            skip = int(function.owner >= 0 and function.binds != "nothing")
-            _add_arguments(f, call, obj, args, skip, candidate, group, claim.witness)
+        if obj is not None and claim.role is None:
+            passed = (call.args, _bound_parameters(f, obj))
+            _add_arguments(f, call, obj, passed, candidate, group, claim.witness)
 
 
 def _add_arguments(
     f: FileRows,
     call: CallSource,
     obj: Object,
-    args: Sequence[Arg],
-    skip: int,
+    passed: tuple[Sequence[Arg], int],
     candidate: Candidate,
     group: str | None,
     origin: str = "values",
 ) -> None:
-    """Add the rows of the arguments that a call passes to a callee."""
+    """Add the rows of the arguments that a call passes to a callee; the first parameters may be bound."""
+    args, skip = passed
     places = f.program.arguments.get(call.number, ())
-    is_forwarded = candidate.method == FORWARDED
-    if not places or (len(args) != len(places) and not is_forwarded):
+    is_forwarded = candidate.method == refs.FORWARDED
+    is_known = candidate.target.kind != "QUALIFIED_NAME" and call.src[0] == "CALLSITE"
+    if not places or not is_known or (len(args) != len(places) and not is_forwarded):
         # A partial or a callback gets other arguments than those written at the call.
         return
     keywords = f.program.keywords.get(call.number, {})
@@ -323,11 +286,11 @@ def _add_arguments(
             continue
         src, how = f.source("ARGUMENT", places[number]), candidate[1:]
         ref = Reference("PASSES_TO", src, places[number], "argument", origin, name, number)
-        add_row(f, ref, Candidate(receiver._replace(qname=None), *how), call.src[1], group)
+        refs.add_row(f, ref, Candidate(receiver._replace(qname=None), *how), call.src[1], group)
         if number in keywords and receiver.qname is not None:
             # The keyword names the parameter or field: a reference at its own span.
             ref = Reference("REFERS_TO", src, keywords[number], "keyword", origin, "keyword")
-            add_row(f, ref, Candidate(receiver, *how), call.src[1], group)
+            refs.add_row(f, ref, Candidate(receiver, *how), call.src[1], group)
 
 
 def _receivers(
@@ -355,10 +318,12 @@ def _receivers(
 def _count(f: FileRows, site: Site, candidate: Candidate, origin: str = "values") -> None:
     """Note an edge of the call graph; it has the best confidence and the first place of its calls."""
     key = (site.function, candidate.target.node)
-    is_forwarded = candidate.method == FORWARDED
+    is_forwarded = candidate.method == refs.FORWARDED
     known = f.call_graph.get(key)
     if known is None or (known.is_forwarded and not is_forwarded):
-        f.call_graph[key] = CallEdge(candidate.target, candidate.confidence, site.place, origin, is_forwarded)
+        f.call_graph[key] = refs.CallEdge(
+            candidate.target, candidate.confidence, site.place, origin, is_forwarded
+        )
     elif known.confidence < candidate.confidence and known.is_forwarded == is_forwarded:
         f.call_graph[key] = known._replace(confidence=candidate.confidence)
 
@@ -370,14 +335,8 @@ def _verdicts(f: FileRows, site: Site, callees: Sequence[tuple[Object, str]]) ->
         return dict.fromkeys(hows, claims.witnesses.no_claims)
     is_decorator = site.role == "decorator"
     claimed = claims.decorator(site.place) if is_decorator else claims.call(site.place, site.inner)
-    called = [
-        target
-        for obj, how in callees
-        if how not in INDIRECT_ROLES and (target := f.target(obj, site.role)) is not None
-    ]
-    callbacks = [
-        target for obj, how in callees if how == "callback" and (target := f.target(obj)) is not None
-    ]
+    called = f.targets((obj for obj, how in callees if how not in INDIRECT_ROLES), site.role)
+    callbacks = f.targets(obj for obj, how in callees if how == "callback")
     verdicts = dict.fromkeys(hows, claims.verdict(site.place, called, claimed))
     verdicts[DEFAULT_FACTORY] = claims.witnesses.no_claims
     callback_claims = claims.implicit(site.place, "callback") if callbacks else ()
@@ -386,10 +345,12 @@ def _verdicts(f: FileRows, site: Site, callees: Sequence[tuple[Object, str]]) ->
 
 def _is_constructor(f: FileRows, obj: Object, called: Mapping[Object, str]) -> bool:
     """Whether a callee runs because a class is called."""
-    kind, file, number, _ = f.values.objects[obj]
-    if kind != ir.OBJ_FUNCTION or f.values.programs[file].functions[number].name not in CONSTRUCTORS:
-        return False
-    return any(f.values.kind[other] == ir.OBJ_CLASS for other in called)
+    is_function = f.values.kind[obj] == ir.OBJ_FUNCTION
+    return (
+        is_function
+        and f.values.function(obj)[1].name in CONSTRUCTORS
+        and any(f.values.kind[other] == ir.OBJ_CLASS for other in called)
+    )
 
 
 def _method_by_name(f: FileRows, call: CallSource, target: Target) -> str | None:

@@ -13,19 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from codeanatomy.node_ids import key_of, module_id, scope_id
-from codeanatomy.relate.emit.references import (
-    AMBIGUOUS,
-    BY_RULE,
-    CERTAIN,
-    HINTED,
-    Candidate,
-    FileRows,
-    Reference,
-    add_candidates,
-    rate_by_rule,
-    rate_targets,
-)
+from codeanatomy.node_ids import key_of, scope_id
+from codeanatomy.relate.emit import references as refs
+from codeanatomy.relate.emit.references import Candidate, FileRows, Reference
 from codeanatomy.relate.program import FUNCTION, OBJ_CLASS, OBJ_EXTERNAL, Class, Place
 from codeanatomy.relate.relation_rows import RelationDiagnostic
 from codeanatomy.relate.values.external_names import BUILTINS
@@ -45,7 +35,6 @@ MAX_ANCESTORS = 64
 
 
 def add_names(f: FileRows) -> None:
-    """Add rows of the names that are read."""
     # Names are read more often than defined: resolve each (name, definitions) once.
     resolved: dict[tuple[object, ...], tuple[Sequence[Target], Sequence[Candidate]]] = {}
     for use in f.program.uses:
@@ -54,10 +43,10 @@ def add_names(f: FileRows) -> None:
             resolved[key] = _resolve(f, use.name, use.definitions)
         meanings, candidates = resolved[key]
         ref = f.reference("REFERS_TO", "NAME_REF", use.place, "name", "scopes")
-        add_candidates(f, ref, candidates, "import_not_found", f.claims.name(use.place), meanings)
+        refs.add_candidates(f, ref, candidates, "import_not_found", f.claims.name(use.place), meanings)
     for place, name in f.program.unbound_uses:
         ref = f.reference("REFERS_TO", "NAME_REF", place, "open_name", "scopes")
-        add_candidates(f, ref, _resolve_unbound(f, name), "unbound", f.claims.name(place))
+        refs.add_candidates(f, ref, _resolve_unbound(f, name), "unbound", f.claims.name(place))
 
 
 def add_quoted_names(f: FileRows) -> None:
@@ -70,11 +59,11 @@ def add_quoted_names(f: FileRows) -> None:
         method = candidates[0].method if candidates else ""
         for name in rest:
             members = (f.resolver.members(each.target, name) for each in candidates)
-            candidates = rate_by_rule(list(dict.fromkeys(chain.from_iterable(members))), method)
+            candidates = refs.rate(list(dict.fromkeys(chain.from_iterable(members))), method)
         if candidates:
             src = ("AST_NODE", f.ids.ast(string))
             ref = Reference("REFERS_TO", src, place, "quoted_name", "scopes", dotted)
-            add_candidates(f, ref, candidates)
+            refs.add_candidates(f, ref, candidates)
 
 
 def _resolve(
@@ -83,18 +72,18 @@ def _resolve(
     """Return all meanings of a name, and its candidates: variables only if there is nothing else."""
     meanings = f.resolver.targets_of_definitions(f.file, definitions, name)
     targets = [each for each in meanings if each.kind != "BINDING"] or meanings
-    return meanings, rate_by_rule(targets, "import" if f.is_imported(definitions) else "scope")
+    return meanings, refs.rate(targets, "import" if f.is_imported(definitions) else "scope")
 
 
 def _resolve_unbound(f: FileRows, name: str) -> list[Candidate]:
     """Return the candidates of a name that the file does not bind."""
     targets = f.resolver.targets_of_unbound(f.file, name)
     if targets:
-        return rate_by_rule(targets, "star_import")
+        return refs.rate(targets, "star_import")
     if name in BUILTINS or name in MODULE_STRINGS:
-        return [Candidate(f.resolver.external(f"builtins.{name}"), "builtin", BY_RULE)]
+        return [Candidate(f.resolver.external(f"builtins.{name}"), "builtin", refs.BY_RULE)]
     stars = [star for star in star_imports(f.values, f.file) if not f.values.modules.has(star)]
-    return [Candidate(f.resolver.external(f"{star}.{name}"), "star_import", HINTED) for star in stars]
+    return [Candidate(f.resolver.external(f"{star}.{name}"), "star_import", refs.HINTED) for star in stars]
 
 
 def add_imports(f: FileRows) -> None:
@@ -106,29 +95,20 @@ def add_imports(f: FileRows) -> None:
         is_external = bool(module) and module[0].kind == "EXTERNAL_MODULE"
         role = (distribution(name) or None) if name is not None and is_external else None
         ref = f.reference("IMPORTS_MODULE", "IMPORT_ALIAS", each.place, "import", "imports", role)
-        add_candidates(f, ref, rate_by_rule(module, "import"), "above_all_packages")
+        refs.add_candidates(f, ref, refs.rate(module, "import"), "above_all_packages")
         if name is None or each.name is None or each.bound is None:
             continue
-        candidates = rate_by_rule(f.resolver.search(("import", f.file, number)), "import")
+        candidates = refs.rate(f.resolver.search(("import", f.file, number)), "import")
         ref = Reference("IMPORTS_NAME", ref.src, each.place, "import", "imports")
-        add_candidates(f, ref, candidates, "name_not_found", f.claims.name(each.place))
-        if each.scope_id == scope_id(key_of(program.file_id)) and _is_exported(f, each.bound):
-            _add_re_exports(f, each.bound, each.place, candidates)
-
-
-def _is_exported(f: FileRows, name: str) -> bool:
-    """Whether an imported name is exported again: by `__all__`, without one only in a package."""
-    exported = f.program.exported
-    is_package = f.program.path.rpartition("/")[2] in INITS
-    return is_exported(name, exported) and (exported is not None or is_package)
-
-
-def _add_re_exports(f: FileRows, name: str, place: Place, candidates: Sequence[Candidate]) -> None:
-    module = Target("MODULE", module_id(f.program.file_id), f.values.names[f.file])
-    for candidate in candidates:
-        if candidate.target.kind in RE_EXPORTED and candidate.target != module:
-            ref = Reference("RE_EXPORTS", module[:2], place, "re_export", "imports", name)
-            add_candidates(f, ref, [candidate])
+        refs.add_candidates(f, ref, candidates, "name_not_found", f.claims.name(each.place))
+        is_of_module = each.scope_id == scope_id(key_of(program.file_id))
+        # By `__all__`; without one only a package exports what it imports.
+        may_export = program.exported is not None or program.path.rpartition("/")[2] in INITS
+        if is_of_module and may_export and is_exported(each.bound, program.exported):
+            ref = Reference("RE_EXPORTS", f.module[:2], each.place, "re_export", "imports", each.bound)
+            for candidate in candidates:
+                if candidate.target.kind in RE_EXPORTED and candidate.target != f.module:
+                    refs.add_candidates(f, ref, [candidate])
 
 
 def add_classes(f: FileRows) -> None:
@@ -144,19 +124,18 @@ def add_classes(f: FileRows) -> None:
                 RelationDiagnostic("relate", "inconsistent_mro", message, cls.place, "error")
             )
         for node, place, ordinal in cls.bases:
-            bases = program_objects(f.values, f.file, node) if node >= 0 else ()
+            bases = program_objects(f.values, f.file, node)
             targets = [each for base in bases for each in _class_targets(f, base)]
-            builtin = builtins.get(place[:2])
+            # If it is the builtin that the name at this place refers to.
+            builtin = ("QUALIFIED_NAME", builtins.get(place[:2]))
             candidates = [
-                # It is the builtin that the name at this place refers to.
-                Candidate(each.target, "builtin", BY_RULE)
-                if builtin is not None
-                and (each.target.kind, each.target.qname) == ("QUALIFIED_NAME", builtin)
+                Candidate(each.target, "builtin", refs.BY_RULE)
+                if (each.target.kind, each.target.qname) == builtin
                 else each
-                for each in rate_targets(f, targets, bases, place)
+                for each in refs.rate_targets(f, targets, bases, place)
             ]
             ref = Reference("INHERITS", target[:2], place, "base", ordinal=ordinal)
-            add_candidates(f, ref, candidates, "unknown_base")
+            refs.add_candidates(f, ref, candidates, "unknown_base")
         _add_ancestors(f, obj, cls.place)
         _add_overrides(f, obj, cls)
 
@@ -173,8 +152,8 @@ def _add_ancestors(f: FileRows, cls: Object, place: Place) -> None:
     [target] = _class_targets(f, cls)
     for number, base in enumerate(reached[first:MAX_ANCESTORS]):
         ref = Reference("HAS_ANCESTOR", target[:2], place, "ancestor", "classes", ordinal=number)
-        if candidates := rate_by_rule(_class_targets(f, base), "mro"):
-            add_candidates(f, ref, candidates)
+        if candidates := refs.rate(_class_targets(f, base), "mro"):
+            refs.add_candidates(f, ref, candidates)
 
 
 def _direct_bases(f: FileRows, cls: Object) -> dict[Object, None]:
@@ -182,8 +161,8 @@ def _direct_bases(f: FileRows, cls: Object) -> dict[Object, None]:
     if f.values.kind[cls] != OBJ_CLASS:
         return {}
     file, declared = f.values.cls(cls)
-    nodes = (node for node, _, _ in declared.bases if node >= 0)
-    return dict.fromkeys(strong(base) for node in nodes for base in program_objects(f.values, file, node))
+    bases = (base for node, _, _ in declared.bases for base in program_objects(f.values, file, node))
+    return dict.fromkeys(map(strong, bases))
 
 
 def _add_overrides(f: FileRows, obj: Object, cls: Class) -> None:
@@ -197,7 +176,7 @@ def _add_overrides(f: FileRows, obj: Object, cls: Class) -> None:
             if definition.kind == FUNCTION and overridden:
                 src = f.resolver.function(f.file, definition.index)[:2]
                 ref = Reference("OVERRIDES", src, definition.place, "override", "classes")
-                add_candidates(f, ref, rate_by_rule(overridden, "mro"))
+                refs.add_candidates(f, ref, refs.rate(overridden, "mro"))
 
 
 def _class_targets(f: FileRows, obj: Object) -> list[Target]:
@@ -223,12 +202,15 @@ def add_texts(f: FileRows) -> None:
                 "ENTRY_POINT", ("AST_NODE", f.ids.ast(ast_id)), place, framework, "entry_points", role
             )
             is_declared = label and group
-            add_candidates(f, ref, [Candidate(target, "text", BY_RULE if is_declared else AMBIGUOUS)])
+            refs.add_candidates(
+                f, ref, [Candidate(target, "text", refs.BY_RULE if is_declared else refs.AMBIGUOUS)]
+            )
 
 
 def add_decorators(f: FileRows) -> None:
-    """Add rows of decorators and what they decorate."""
     for place, kind, number, _ in f.program.decorators:
         find = f.resolver.function if kind == FUNCTION else f.resolver.cls
-        candidates = [Candidate(find(f.file, number), "syntax", CERTAIN)]
-        add_candidates(f, f.reference("DECORATES", "DECORATOR", place, "decorator", "syntax"), candidates)
+        candidates = [Candidate(find(f.file, number), "syntax", refs.CERTAIN)]
+        refs.add_candidates(
+            f, f.reference("DECORATES", "DECORATOR", place, "decorator", "syntax"), candidates
+        )

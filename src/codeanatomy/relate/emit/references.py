@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from codeanatomy.file_ids import FileIds
-from codeanatomy.node_ids import group_id
+from codeanatomy.node_ids import group_id, module_id
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.program import Op, Place
 from codeanatomy.relate.relation_rows import Evidence, Relation, RelationRows
@@ -88,6 +88,7 @@ class FileRows(Struct, eq=False, dict=True):
         program = self.program = values.programs[file]
         # Its own, and not the resolver's: most ids of a file are needed for its rows only.
         self.ids = FileIds(program.ids)
+        self.module = Target("MODULE", module_id(program.file_id), values.names[file])
         self.rows = RelationRows(program.repo_id, program.file_id, program.path)
         self.uses = {use.place[:2]: use for use in program.uses}
         self._imports = {at for at, each in enumerate(program.definitions) if each.kind == ir.IMPORT}
@@ -108,7 +109,6 @@ class FileRows(Struct, eq=False, dict=True):
         self.call_graph: dict[tuple[int, str], CallEdge] = {}
 
     def source(self, kind: str, place: Place) -> Source:
-        """Return the node of a kind at a place of this file."""
         return kind, self.ids.at(kind, place[0], place[1])
 
     def reference(self, kind: str, src_kind: str, place: Place, rule: str, *more: Any) -> Reference:
@@ -129,6 +129,10 @@ class FileRows(Struct, eq=False, dict=True):
         if kind == ir.OBJ_EXTERNAL and not is_declaration(first, role):
             return self.resolver.external(first)
         return None
+
+    def targets(self, objects: Iterable[Object], role: str = "") -> list[Target]:
+        """Return the nodes of those objects that have one."""
+        return [target for obj in objects if (target := self.target(obj, role)) is not None]
 
     def unknown_reason(self, node: int) -> str:
         """Return the reason why a node holds no objects."""
@@ -200,7 +204,7 @@ def add_row(
 
 
 def rate_targets(
-    f: FileRows, targets: Sequence[Target], objects: Iterable[Object], place: Place
+    f: FileRows, targets: Iterable[Target], objects: Iterable[Object], place: Place
 ) -> list[Candidate]:
     """Rate targets that values give: by rule if the name at the place resolves alike, else by value."""
     distinct = list(dict.fromkeys(targets))
@@ -211,11 +215,10 @@ def rate_targets(
             return [Candidate(distinct[0], "import" if f.is_imported(use.definitions) else "scope", BY_RULE)]
     if all(is_hint(obj) for obj in objects):
         return [Candidate(each, ANNOTATION, HINTED) for each in distinct]
-    confidence = BY_VALUE if len(distinct) == 1 else AMBIGUOUS
-    return [Candidate(each, "values", confidence) for each in distinct]
+    return rate(distinct, "values", BY_VALUE)
 
 
-def rate_by_rule(targets: Sequence[Target], method: str) -> list[Candidate]:
-    """Rate targets that scope and import rules give."""
-    confidence = BY_RULE if len(targets) == 1 else AMBIGUOUS
+def rate(targets: Sequence[Target], method: str, certain: float = BY_RULE) -> list[Candidate]:
+    """Rate targets that a method gives, of which one is right."""
+    confidence = certain if len(targets) == 1 else AMBIGUOUS
     return [Candidate(each, method, confidence) for each in targets]

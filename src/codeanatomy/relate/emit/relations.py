@@ -13,27 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codeanatomy.node_ids import binding_id, module_id
+from codeanatomy.relate.emit import attributes, calls, names
 from codeanatomy.relate.emit.absent_attributes import stored_attributes
-from codeanatomy.relate.emit.attributes import (
-    InstanceAttribute,
-    add_attribute,
-    assigned_attributes,
-    unlisted_attributes,
-)
-from codeanatomy.relate.emit.calls import add_explicit_call, add_implicit_calls
-from codeanatomy.relate.emit.names import (
-    add_classes,
-    add_decorators,
-    add_imports,
-    add_names,
-    add_quoted_names,
-    add_texts,
-)
 from codeanatomy.relate.emit.references import FORWARDED, FileRows, add_candidates
 from codeanatomy.relate.program import OBJ_CLASS, OP_CALL
 from codeanatomy.relate.relation_rows import NOWHERE, Relation, RelationDiagnostic, RelationRows
 from codeanatomy.relate.values.hierarchy import mro
-from codeanatomy.relate.values.name_resolution import NameResolver, Target
+from codeanatomy.relate.values.name_resolution import NameResolver
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.lookup import FileClaims, Witnesses
@@ -45,10 +31,10 @@ class RelationEmitter:
     def __init__(self, values: State) -> None:
         self.values = values
         self.resolver = NameResolver(values)
-        self.attributes = assigned_attributes(values)
+        self.attributes = attributes.assigned_attributes(values)
         self.stored = stored_attributes(values)
         # Those of them that no symbol table lists, by the file of their class.
-        self.unlisted = unlisted_attributes(values, self.attributes)
+        self.unlisted = attributes.unlisted_attributes(values, self.attributes)
         self.witnesses = Witnesses(self.resolver, self.attributes)
         # Processes that emit the rows of some files each would compute these again.
         self.resolver.named_in_texts  # noqa: B018
@@ -58,23 +44,19 @@ class RelationEmitter:
 
     def file_rows(self, file: int) -> RelationRows:
         """Return the rows of one file, with a diagnostic for each disagreement with another witness."""
-        known = len(self.witnesses.disagreements)
         claims = FileClaims(self.witnesses, file)
         f = FileRows(self.values, self.resolver, self.attributes, self.stored, file, claims)
         for add_rows in RULES:
             add_rows(f)
-        for each in self.witnesses.disagreements[known:]:
-            f.rows.diagnostics.append(
-                RelationDiagnostic("disagreement", each.code, each.message, each.place, "info")
-            )
+        f.rows.diagnostics += claims.disagreements.values()
         return f.rows
 
 
 def _add_excluded(f: FileRows) -> None:
     """Add a diagnostic for each parameter that gets objects which its annotation excludes."""
     for place, classes in f.values.calls.excluded.get(f.file, {}).items():
-        names = ", ".join(sorted(map(f.values.qualified_name, classes)))
-        message = f"the annotation excludes objects of {names}, which are passed"
+        excluded = ", ".join(sorted(map(f.values.qualified_name, classes)))
+        message = f"the annotation excludes objects of {excluded}, which are passed"
         f.rows.diagnostics.append(
             RelationDiagnostic("disagreement", "annotation_disagrees", message, place, "info")
         )
@@ -90,19 +72,18 @@ def _add_operations(f: FileRows) -> None:
     """Add calls and accesses of attributes, then what other operations run."""
     for op in f.program.ops:
         if op[0] == OP_CALL:
-            add_explicit_call(f, op)
+            calls.add_explicit_call(f, op)
         elif op[0] in ACCESS_BY_OP and op[-1] >= 0:
-            add_attribute(f, op)
+            attributes.add_attribute(f, op)
     for number, site in enumerate(f.program.sites):
         if number not in f.callees and site.role != "attribute":
-            add_implicit_calls(f, number)
+            calls.add_implicit_calls(f, number)
 
 
 def _add_call_graph(f: FileRows) -> None:
     """Add one row per function and callee, from the calls so far."""
-    module = Target("MODULE", module_id(f.program.file_id), f.values.names[f.file])
     for (function, _), (target, confidence, place, origin, is_forwarded) in f.call_graph.items():
-        src = module if function < 0 else f.resolver.function(f.file, function)
+        src = f.module if function < 0 else f.resolver.function(f.file, function)
         ends = ("CALL_GRAPH", *src[:2], *target[:2], *place)
         method = FORWARDED if is_forwarded else "calls"
         how = (origin, "call_graph", method, confidence, confidence, src.qname, target.qname)
@@ -112,12 +93,12 @@ def _add_call_graph(f: FileRows) -> None:
 # The rules that add the rows of a file, in this order.
 RULES = (
     _add_unresolved_calls,
-    add_names,
-    add_quoted_names,
-    add_imports,
-    add_classes,
-    add_decorators,
-    add_texts,
+    names.add_names,
+    names.add_quoted_names,
+    names.add_imports,
+    names.add_classes,
+    names.add_decorators,
+    names.add_texts,
     _add_operations,
     _add_call_graph,
     _add_excluded,
@@ -125,13 +106,13 @@ RULES = (
 
 
 def add_file_relations(
-    rows: RelationRows, module_name: str, attributes: Iterable[InstanceAttribute] = ()
+    rows: RelationRows, module_name: str, unlisted: Iterable[attributes.InstanceAttribute]
 ) -> None:
     """Add the relations of a file as a whole: the module it declares, and the attributes of its classes."""
     file_id, module = rows.file_id, module_id(rows.file_id)
     ends = ("DECLARES_MODULE", "FILE", file_id, "MODULE", module, *NOWHERE)
     rows.add(Relation(*ends, "imports", "module", "path", 1.0, dst_qname=module_name, evidence=file_id))
-    for scope, name, qname in attributes:
+    for scope, name, qname in unlisted:
         ends = ("SCOPE_BINDS", "SCOPE", scope, "BINDING", binding_id(scope, name), *NOWHERE)
         how = ("values", "attribute", "scope", 1.0)
         rows.add(Relation(*ends, *how, dst_qname=qname, role=name, evidence=scope))

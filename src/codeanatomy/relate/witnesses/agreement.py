@@ -18,7 +18,7 @@ disagrees    Evidence against the candidate. The witness's target becomes a row 
 A claim that disagrees with all candidates gets no row in two cases, where the candidates are more precise: it
 names a decorated function, and we know what the decorator replaced it with; or both are external, where one
 definition has many names, and ours is the name by which the program imports it. Every other claim that
-matches no candidate is a `WitnessDisagreement`. Scores rank by confidence, then SCIP before pyrefly before
+matches no candidate is a diagnostic. Scores rank by confidence, then SCIP before pyrefly before
 values.
 """
 
@@ -26,22 +26,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import NamedTuple
 
 from codeanatomy.relate.program import Place
-from codeanatomy.relate.relation_rows import Evidence
+from codeanatomy.relate.relation_rows import Evidence, RelationDiagnostic
 from codeanatomy.relate.values.external_names import WITHOUT_MEMBERS, ancestors, is_made_on_access
 from codeanatomy.relate.values.hierarchy import bases, external_bases, mro
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS, Object
-from codeanatomy.relate.witnesses.claims import (
-    CONSTRUCTORS,
-    PYREFLY,
-    SCIP,
-    Claim,
-    DefinitionIndex,
-    last_part,
-)
+from codeanatomy.relate.witnesses.claims import CONSTRUCTORS, PYREFLY, SCIP, Claim, DefinitionIndex, last_part
 
 CONFIDENCE = {SCIP: 1.0, PYREFLY: 0.9}
 # Added to the score, so that of equal confidence the better witness is first.
@@ -56,21 +48,12 @@ MEMBERLESS = frozenset({*WITHOUT_MEMBERS, "abc.ABC", "builtins.object"})
 MAX_SHOWN = 4
 
 
-class WitnessDisagreement(NamedTuple):
-    """A claim that matches none of our candidates; becomes a diagnostic."""
-
-    file: int
-    place: Place
-    code: str
-    message: str
-
-
 class Verdict:
     """The outcome of comparing the candidates at one place with the claims of all witnesses."""
 
     def __init__(
         self,
-        rules: AgreementRules,
+        index: DefinitionIndex,
         candidates: Iterable[Target],
         claims: Sequence[Claim],
         alternatives: Iterable[Target] = (),
@@ -82,7 +65,7 @@ class Verdict:
         self.against: dict[str, list[Target]] = {}
         # What may run instead of a claimed method: counts where nothing else is known of the receiver.
         self.overrides = {target: claim for claim in claims for target in claim.overrides}
-        self._rules = rules
+        self._index = index
         # Further meanings of the name that are not candidates.
         self._alternatives = list(alternatives)
         self._positions: dict[Target, list[tuple[Claim, str]]] = {}
@@ -105,34 +88,36 @@ class Verdict:
 
     def _compare(self, witness: str, claims: Sequence[Claim]) -> None:
         """Note the position of a witness on each target so far, and the targets it adds."""
-        listed = [*self.candidates, *self.added]
-        best: dict[Target, tuple[Claim, str]] = dict.fromkeys(listed, (claims[0], DISAGREES))
+        best = dict.fromkeys((*self.candidates, *self.added), (claims[0], DISAGREES))
         new: list[Claim] = []
         is_match = not self.candidates
         for claim in claims:
-            positions = self._positions_of(claim, listed)
+            positions = self._positions_of(claim)
             for target, position in positions.items():
                 if position == AGREES or (position == COMPATIBLE and best[target][1] == DISAGREES):
                     best[target] = (claim, position)
-            is_other = all(position == DISAGREES for position in positions.values())
-            is_less_precise = is_other and self._is_less_precise(claim)
-            if is_other and not is_less_precise:
-                new.append(claim)
-            is_match = (
-                is_match
-                or is_less_precise
-                or any(positions[target] != DISAGREES for target in self.candidates)
-            )
+            is_match = is_match or any(positions[target] != DISAGREES for target in self.candidates)
+            if all(position == DISAGREES for position in positions.values()):
+                if self._is_less_precise(claim):
+                    is_match = True
+                else:
+                    new.append(claim)
         claimed = [target for claim in claims for target in claim.targets]
         self._note(witness, best, claimed if is_match else ())
         if not is_match:
             self.against[witness] = claimed
-        self._add(new)
+        for claim in new:
+            for target in claim.targets:
+                if target not in self._positions and len(self.added) < MAX_OBJECTS:
+                    self.added[target] = claim
+                    self._positions[target] = [(claim, AGREES)]
 
-    def _positions_of(self, claim: Claim, listed: Sequence[Target]) -> dict[Target, str]:
-        """Return the position of a claim on each target."""
-        positions = {target: self._rules.compare(target, claim) for target in listed}
-        if any(self._rules.compare(target, claim) == AGREES for target in self._alternatives):
+    def _positions_of(self, claim: Claim) -> dict[Target, str]:
+        """Return the position of a claim on each target so far."""
+        positions = {
+            target: _position(self._index, target, claim) for target in (*self.candidates, *self.added)
+        }
+        if any(_position(self._index, target, claim) == AGREES for target in self._alternatives):
             positions |= {target: COMPATIBLE for target in self.candidates if positions[target] == DISAGREES}
         return positions
 
@@ -143,7 +128,10 @@ class Verdict:
         if all(target.kind in EXTERNAL_KINDS for target in (*self.candidates, *claim.targets)):
             pairs = product(self.candidates, claim.targets)
             return not all(is_stand_in(candidate, target) for candidate, target in pairs)
-        return self._rules.is_replaced(claim)
+        # It only states that an instance of an external class is called, or something else runs instead.
+        return all(
+            target.kind == "QUALIFIED_NAME" and last_part(target) == "__call__" for target in claim.targets
+        ) or any(map(self._index.is_decorated, claim.targets))
 
     def _note(
         self, witness: str, positions: dict[Target, tuple[Claim, str]], claimed: Sequence[Target]
@@ -160,13 +148,6 @@ class Verdict:
             )
             if not is_unrelated:
                 self._positions.setdefault(target, []).append((claim, position))
-
-    def _add(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            for target in claim.targets:
-                if target not in self._positions and len(self.added) < MAX_OBJECTS:
-                    self.added[target] = claim
-                    self._positions[target] = [(claim, AGREES)]
 
     def confidence(self, target: Target, own: float) -> float:
         """Return the confidence in a target: our own, or that of the best witness that agrees."""
@@ -188,15 +169,16 @@ class Verdict:
         ]
         return max([0.0, *(RANK[claim.witness] for claim in agreeing)]), roles, evidence
 
-    def disagreements(self, file: int, place: Place) -> list[WitnessDisagreement]:
+    def disagreements(self, place: Place) -> list[RelationDiagnostic]:
         """Return a diagnostic for each witness that agrees with no candidate."""
         ours = _shown_names(self.candidates)
         return [
-            WitnessDisagreement(
-                file,
-                place,
+            RelationDiagnostic(
+                "disagreement",
                 f"{witness}_disagrees",
                 f"found {ours}, {witness} says {_shown_names(claimed)}",
+                place,
+                "info",
             )
             for witness, claimed in self.against.items()
         ]
@@ -227,59 +209,39 @@ def _shown_names(targets: Sequence[Target]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-class AgreementRules:
-    """Decides whether a claim agrees with a candidate, is compatible with it, or disagrees."""
+def _position(index: DefinitionIndex, candidate: Target, claim: Claim) -> str:
+    """Return the position of a claim on a candidate: AGREES, COMPATIBLE or DISAGREES."""
+    position = DISAGREES
+    for target in claim.targets:
+        if target.node == candidate.node or (target.qname is not None and target.qname == candidate.qname):
+            return AGREES
+        if position == DISAGREES and _is_compatible(index, candidate, target, is_open=claim.is_open):
+            position = COMPATIBLE
+    return position
 
-    def __init__(self, index: DefinitionIndex) -> None:
-        self.index = index
-        self.values = index.values
 
-    def compare(self, candidate: Target, claim: Claim) -> str:
-        """Return AGREES, COMPATIBLE or DISAGREES."""
-        position = DISAGREES
-        for target in claim.targets:
-            if target.node == candidate.node or (
-                target.qname is not None and target.qname == candidate.qname
-            ):
-                return AGREES
-            if position == DISAGREES and self._is_compatible(candidate, target, is_open=claim.is_open):
-                position = COMPATIBLE
-        return position
+def _is_compatible(index: DefinitionIndex, candidate: Target, claimed: Target, *, is_open: bool) -> bool:
+    if candidate.kind == "CLASS" and last_part(claimed) in CONSTRUCTORS:
+        cls = index.cls(candidate.qname)
+        return cls is not None and claimed in index.call_targets(cls)
+    if last_part(candidate) != last_part(claimed) or not last_part(claimed):
+        return False
+    if candidate.kind in EXTERNAL_KINDS:
+        return claimed.kind in EXTERNAL_KINDS and not is_stand_in(candidate, claimed)
+    owner = index.owner(candidate)
+    if owner is None or not is_open:
+        return False
+    if claimed.kind in EXTERNAL_KINDS:
+        return is_special(claimed) or _inherits_from_outside(index, owner)
+    base = index.owner(claimed)
+    return base is not None and (
+        base in mro(index.values, owner) or not PROTOCOLS.isdisjoint(external_bases(index.values, base))
+    )
 
-    def _is_compatible(self, candidate: Target, claimed: Target, *, is_open: bool) -> bool:
-        if candidate.kind == "CLASS" and last_part(claimed) in CONSTRUCTORS:
-            cls = self.index.cls(candidate.qname)
-            return cls is not None and claimed in self.index.call_targets(cls)
-        if last_part(candidate) != last_part(claimed) or not last_part(claimed):
-            return False
-        if candidate.kind in EXTERNAL_KINDS:
-            return claimed.kind in EXTERNAL_KINDS and not is_stand_in(candidate, claimed)
-        owner = self._owner(candidate)
-        if owner is None or not is_open:
-            return False
-        if claimed.kind in EXTERNAL_KINDS:
-            return is_special(claimed) or self._inherits_from_outside(owner)
-        base = self._owner(claimed)
-        return base is not None and (
-            base in mro(self.values, owner) or not PROTOCOLS.isdisjoint(external_bases(self.values, base))
-        )
 
-    def _inherits_from_outside(self, cls: Object) -> bool:
-        """Whether a class may have members of a class that is not of the repository."""
-        own = [each for each in mro(self.values, cls) if self.values.is_repository_class(each)]
-        is_known = all(len(bases(self.values, each)) == len(self.values.cls(each)[1].bases) for each in own)
-        return not is_known or not MEMBERLESS.issuperset(external_bases(self.values, cls))
-
-    def _owner(self, target: Target) -> Object | None:
-        """Return the class of a method or attribute."""
-        if target.kind not in ("FUNCTION", "BINDING") or target.qname is None:
-            return None
-        return self.index.cls(target.qname.rpartition(".")[0])
-
-    def is_replaced(self, claim: Claim) -> bool:
-        """Whether something else runs in place of the claimed function."""
-        # Or whether it only states that an instance of an external class is called.
-        is_external_call = all(
-            target.kind == "QUALIFIED_NAME" and last_part(target) == "__call__" for target in claim.targets
-        )
-        return is_external_call or any(map(self.index.is_decorated, claim.targets))
+def _inherits_from_outside(index: DefinitionIndex, cls: Object) -> bool:
+    """Whether a class may have members of a class that is not of the repository."""
+    values = index.values
+    own = [each for each in mro(values, cls) if values.is_repository_class(each)]
+    is_known = all(len(bases(values, each)) == len(values.cls(each)[1].bases) for each in own)
+    return not is_known or not MEMBERLESS.issuperset(external_bases(values, cls))

@@ -125,25 +125,27 @@ class DefinitionIndex:
                 yield (start, end), definitions[whole_start, whole_end]
 
     def target(self, obj: Object) -> Target:
-        """Return the node of a function or class."""
         kind, file, number, _ = self.values.objects[obj]
-        if kind == ir.OBJ_FUNCTION:
-            return self.resolver.function(file, number)
-        return self.resolver.cls(file, number)
+        return (self.resolver.function if kind == ir.OBJ_FUNCTION else self.resolver.cls)(file, number)
 
     def function(self, target: Target) -> Object | None:
         """Return the function of a target; None if it is not a function of the repository."""
         return self._functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
-        """Return the class with a qualified name, or None."""
         return None if qname is None else self._classes.get(qname)
 
-    def call_targets(self, cls: Object) -> tuple[Target, ...]:
-        """Return the targets of a call of a class: the class, and the repository's constructors that run."""
-        targets = [self.target(cls)]
-        for name in CONSTRUCTORS:
-            holder = defining_class(self.values, cls, name)
+    def owner(self, target: Target) -> Object | None:
+        """Return the class of a method or attribute."""
+        if target.kind not in ("FUNCTION", "BINDING") or target.qname is None:
+            return None
+        return self.cls(target.qname.rpartition(".")[0])
+
+    def call_targets(self, obj: Object) -> tuple[Target, ...]:
+        """Return what a call of a function or class runs: of a class also the repository's constructors."""
+        targets = [self.target(obj)]
+        for name in CONSTRUCTORS if self.values.kind[obj] == ir.OBJ_CLASS else ():
+            holder = defining_class(self.values, obj, name)
             if self.values.is_repository_class(holder):
                 members = self.resolver.targets_in_class(holder, name)
                 targets += (member for member in members if member.kind == "FUNCTION")
@@ -179,11 +181,10 @@ class DefinitionIndex:
         return self._decorated.get(target.node, False)
 
     def _makes_property(self, file: int, node: int) -> bool:
-        keys = [self.values.objects[obj] for obj in program_objects(self.values, file, node)]
+        kinds = (self.values.objects[obj][:2] for obj in program_objects(self.values, file, node))
         return any(
-            key.kind == ir.OBJ_PROPERTY_DECORATOR
-            or (key.kind == ir.OBJ_EXTERNAL and key.first.endswith("property"))
-            for key in keys
+            kind == ir.OBJ_PROPERTY_DECORATOR or (kind == ir.OBJ_EXTERNAL and first.endswith("property"))
+            for kind, first in kinds
         )
 
 

@@ -16,36 +16,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from codeanatomy.relate.program import OP_SPECIAL_METHOD, Place
+from codeanatomy.relate.relation_rows import RelationDiagnostic
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
-from codeanatomy.relate.witnesses.agreement import AgreementRules, Verdict, WitnessDisagreement
+from codeanatomy.relate.witnesses.agreement import Verdict
 from codeanatomy.relate.witnesses.claims import Claim, DefinitionIndex, is_declaration, last_part
 from codeanatomy.relate.witnesses.scip import Occurrences, ScipSymbols
 from codeanatomy.relate.witnesses.type_checker import CallTargets
 
 # Forms of call in the type checker's report, by our role.
-FORMS = {
-    "operator": ("operator",),
-    "subscript": ("subscript",),
-    "iteration": ("iteration",),
-    "with": ("with",),
-    "attribute": ("property",),
-    "format": ("format",),
-    "callback": ("argument",),
-}
+FORMS = {role: (role,) for role in ("operator", "subscript", "iteration", "with", "format")}
+FORMS |= {"attribute": ("property",), "callback": ("argument",)}
 DELETE_ITEM = "__delitem__"
 
 
 class Witnesses:
-    """The other witnesses of a repository, and their disagreements with us."""
+    """The other witnesses of a repository."""
 
     def __init__(self, resolver: NameResolver, attributes: Mapping[tuple[Object, str], None]) -> None:
         self.index = DefinitionIndex(resolver, attributes)
-        self.rules = AgreementRules(self.index)
         self.symbols = ScipSymbols(self.index)
-        self.disagreements: list[WitnessDisagreement] = []
         # The verdict where no witness claims anything.
-        self.no_claims = Verdict(self.rules, (), ())
+        self.no_claims = Verdict(self.index, (), ())
         if any(program.scip or program.checker_calls for program in resolver.values.programs):
             self.index.fill()
 
@@ -55,21 +47,23 @@ class FileClaims:
 
     def __init__(self, witnesses: Witnesses, file: int) -> None:
         self.witnesses = witnesses
-        self.file = file
         self.scip = Occurrences(witnesses.symbols, file)
         self.checker = CallTargets(witnesses.index, file)
-        self._reported: set[tuple[int | None, str, str]] = set()
+        # Where all candidates are contradicted; an identifier and the call of it on one line are one.
+        self.disagreements: dict[tuple[int | None, str, str], RelationDiagnostic] = {}
+        # Identifiers of names and attributes by the place of the whole expression; calls by their callee's.
+        self._identifiers: dict[tuple[int | None, int | None], Place] = {}
+        self._calls: dict[tuple[int | None, int | None], Place] = {}
+        # The type checker reports these subscripts as reads.
+        self._deleted: set[Place] = set()
         program = witnesses.index.values.programs[file]
-        # No witness has evidence about the file: all lookups return at once.
+        # No witness has evidence about the file: there are no claims.
         self.is_empty = not program.scip and not program.checker_calls
         if self.is_empty:
             return
-        # Identifiers of names and attributes by the place of the whole expression; calls by their callee's.
-        self._identifiers = {use.place[:2]: use.place for use in program.uses}
+        self._identifiers |= {use.place[:2]: use.place for use in program.uses}
         self._identifiers |= {place[:2]: place for place, _ in program.unbound_uses}
-        self._calls: dict[tuple[int | None, int | None], Place] = {}
-        # The type checker reports these subscripts as reads.
-        self._deleted = {
+        self._deleted |= {
             program.sites[op[-1]].place
             for op in program.ops
             if op[0] == OP_SPECIAL_METHOD and DELETE_ITEM in op[2]
@@ -81,7 +75,6 @@ class FileClaims:
                 self._calls[site.inner[:2]] = site.place
 
     def name(self, place: Place) -> list[Claim]:
-        """Return the claims about what a name refers to."""
         if self.is_empty:
             return []
         start, end, _ = place
@@ -89,23 +82,16 @@ class FileClaims:
 
     def attribute(self, identifier: Place, whole: Place, name: str) -> list[Claim]:
         """Return the claims about what an attribute refers to, also those about a call of it."""
-        if self.is_empty:
-            return []
         claims = self.name(identifier)
         call = self._calls.get(whole[:2])
         return claims if call is None else [*claims, *self.checker.called_identifier(call, name)]
 
     def call(self, place: Place, inner: Place) -> list[Claim]:
         """Return the claims about a call, by its place and its callee's; `str(x)` also runs `__str__`."""
-        if self.is_empty:
-            return []
         special = self.checker.implicit(place, ("dunder",))
         return [*self._callable(inner, self.checker.call(place)), *special]
 
     def decorator(self, place: Place) -> list[Claim]:
-        """Return the claims about what applying a decorator runs."""
-        if self.is_empty:
-            return []
         return self._callable(place, self.checker.decorator(place))
 
     def _callable(self, inner: Place, checker: Sequence[Claim]) -> list[Claim]:
@@ -115,14 +101,10 @@ class FileClaims:
 
     def implicit(self, place: Place, role: str) -> list[Claim]:
         """Return the claims about what an operator, a loop and the like run, or callbacks."""
-        if self.is_empty:
-            return []
         claims = self.checker.implicit(place, FORMS.get(role, ()))
         if place not in self._deleted:
             return claims
-        return [
-            claim for claim in claims if any(last_part(target) == DELETE_ITEM for target in claim.targets)
-        ]
+        return [claim for claim in claims if DELETE_ITEM in map(last_part, claim.targets)]
 
     def verdict(
         self,
@@ -134,11 +116,7 @@ class FileClaims:
         """Weigh claims against candidates and record disagreements."""
         if not claims:
             return self.witnesses.no_claims
-        verdict = Verdict(self.witnesses.rules, candidates, claims, alternatives)
-        for each in verdict.disagreements(self.file, place):
-            # An identifier and the call of it on one line are reported once.
-            key = (place[2], each.code, each.message)
-            if key not in self._reported:
-                self._reported.add(key)
-                self.witnesses.disagreements.append(each)
+        verdict = Verdict(self.witnesses.index, candidates, claims, alternatives)
+        for each in verdict.disagreements(place):
+            self.disagreements.setdefault((place[2], each.code, each.message), each)
         return verdict

@@ -14,6 +14,7 @@ a valid Python name, claims nothing.
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -25,6 +26,11 @@ from codeanatomy.relate.witnesses.claims import MAX_NAME, SCIP, Claim, Definitio
 
 # Suffixes of descriptors.
 MODULE, CLASS, TERM, METHOD, META = "/", "#", ".", "()", ":"
+# Four fields before the descriptors, each with a space after it; a space in a field is written twice.
+PACKAGE = re.compile(r"(?:(?:[^ ]|  )*+ ){4}")
+# A name is plain or in backticks. The text in the parentheses of a method distinguishes those of one name.
+NAME = r"([\w+$-]++|`(?:[^`]|``)++`)"
+DESCRIPTOR = re.compile(rf"\({NAME}\)|\[{NAME}\]|{NAME}(?:([/#.:!])|\(.*?\)\.)", re.DOTALL)
 # Name of the descriptor that stands for the module itself.
 MODULE_ITSELF = "__init__"
 # Bit of the symbol roles.
@@ -41,57 +47,22 @@ class ScipSymbol(NamedTuple):
 @lru_cache(maxsize=65536)
 def parse_symbol(symbol: str) -> ScipSymbol | None:
     """Parse a symbol; return None if it breaks the grammar."""
-    if len(symbol) > 2 * MAX_NAME:
+    package = PACKAGE.match(symbol) if len(symbol) <= 2 * MAX_NAME else None
+    if package is None:
         return None
-    start = 0
-    for _ in range(4):
-        # A space in a name is written twice.
-        start = symbol.find(" ", start)
-        while start >= 0 and symbol[start + 1 : start + 2] == " ":
-            start = symbol.find(" ", start + 2)
-        if start < 0:
-            return None
-        start += 1
     parts: list[tuple[str, str]] = []
-    at = start
+    at = package.end()
     while at < len(symbol):
-        part = _read_descriptor(symbol, at)
-        if part is None:
+        descriptor = DESCRIPTOR.match(symbol, at)
+        if descriptor is None:
             return None
-        name, suffix, at = part
-        parts.append((name, suffix))
-    return ScipSymbol(symbol[: start - 1], tuple(parts)) if parts else None
-
-
-def _read_descriptor(symbol: str, at: int) -> tuple[str, str, int] | None:
-    """Return name, suffix, and the offset of the next descriptor."""
-    opening = symbol[at]
-    if opening in "([":
-        name, end = _read_name(symbol, at + 1)
-        closing = ")" if opening == "(" else "]"
-        return (name, opening, end + 1) if name and symbol[end : end + 1] == closing else None
-    name, end = _read_name(symbol, at)
-    suffix = symbol[end : end + 1]
-    if not name or not suffix:
-        return None
-    if suffix == "(":
-        # The text in the parentheses distinguishes functions of one name.
-        closing_at = symbol.find(").", end)
-        return (name, METHOD, closing_at + 2) if closing_at >= 0 else None
-    return (name, suffix, end + 1) if suffix in "/#.:!" else None
-
-
-def _read_name(symbol: str, at: int) -> tuple[str, int]:
-    """Return a name, plain or in backticks, and the offset of its end."""
-    if symbol[at : at + 1] != "`":
-        end = at
-        while end < len(symbol) and (symbol[end].isalnum() or symbol[end] in "_+-$"):
-            end += 1
-        return symbol[at:end], end
-    end = symbol.find("`", at + 1)
-    while end >= 0 and symbol[end + 1 : end + 2] == "`":
-        end = symbol.find("`", end + 2)
-    return (symbol[at + 1 : end].replace("``", "`"), end + 1) if end >= 0 else ("", at)
+        parameter, type_parameter, other, suffix = descriptor.groups()
+        name = parameter or type_parameter or other
+        if name.startswith("`"):
+            name = name[1:-1].replace("``", "`")
+        parts.append((name, suffix or (METHOD if other else symbol[at])))
+        at = descriptor.end()
+    return ScipSymbol(symbol[: package.end() - 1], tuple(parts)) if parts else None
 
 
 class SymbolTargets(NamedTuple):
@@ -132,7 +103,7 @@ class ScipSymbols:
             files = dict.fromkeys(file for file, _, _ in places)
             return SymbolTargets(tuple(self._module(file) for file in files))
         if suffix == TERM:
-            return SymbolTargets(self._variable(symbol, parsed, name, places))
+            return SymbolTargets(self._variable(symbol, parsed))
         targets: dict[Target, None] = {}
         called: dict[Target, None] = {}
         for place in places:
@@ -140,22 +111,17 @@ class ScipSymbols:
             if isinstance(definition, Target):
                 targets[definition] = None
             elif definition is not None:
-                is_class = self.values.kind[definition] == OBJ_CLASS
-                target = self.index.target(definition)
-                targets[target] = None
-                called.update(dict.fromkeys(self.index.call_targets(definition) if is_class else (target,)))
+                targets[self.index.target(definition)] = None
+                called.update(dict.fromkeys(self.index.call_targets(definition)))
         runs = tuple(target for target in called if not self.index.is_property(target))
         return SymbolTargets(tuple(targets), runs[:MAX_OBJECTS])
 
     def _module(self, file: int) -> Target:
         return Target("MODULE", module_id(self.values.programs[file].file_id), self.values.names[file])
 
-    def _variable(
-        self, symbol: str, parsed: ScipSymbol, name: str, places: list[tuple[int, int, int]] | tuple[()]
-    ) -> tuple[Target, ...]:
+    def _variable(self, symbol: str, parsed: ScipSymbol) -> tuple[Target, ...]:
         """Return the nodes of a variable of a module, or of an attribute of a class."""
-        outer = [suffix for _, suffix in parsed.parts[:-1]]
-        resolver = self.index.resolver
+        name, outer = parsed.parts[-1][0], [suffix for _, suffix in parsed.parts[:-1]]
         targets: dict[Target, None] = {}
         if outer and outer[-1] == CLASS:
             # The symbol without its last descriptor is the class.
@@ -165,24 +131,22 @@ class ScipSymbols:
                 if isinstance(cls, int) and self.values.kind[cls] == OBJ_CLASS:
                     targets.update(dict.fromkeys(self.index.member(cls, name)))
         elif all(suffix == MODULE for suffix in outer):
-            for file in dict.fromkeys(file for file, _, _ in places):
+            for file, _, _ in self._places.get(symbol, ()):
                 if name in self.values.programs[file].variables:
-                    targets[resolver.module_binding(file, name)] = None
+                    targets[self.index.resolver.module_binding(file, name)] = None
         return tuple(targets)
 
     def _external(self, parsed: ScipSymbol) -> SymbolTargets:
         *outer, (name, suffix) = parsed.parts
-        if suffix not in (CLASS, TERM, METHOD, META):
-            return SymbolTargets()
         names = [each for each, _ in outer]
-        if suffix == META:
-            if name != MODULE_ITSELF or not names:
-                return SymbolTargets()
+        if suffix == META and name == MODULE_ITSELF and names:
             dotted = ".".join(names)
             is_valid = bool(self.index.external(dotted))
             return SymbolTargets((self.index.resolver.module(dotted),) if is_valid else ())
+        if suffix not in (CLASS, TERM, METHOD):
+            return SymbolTargets()
         targets = self.index.external(".".join([*names, name]))
-        return SymbolTargets(targets, targets if suffix in (CLASS, METHOD) else ())
+        return SymbolTargets(targets, () if suffix == TERM else targets)
 
 
 class Occurrences:

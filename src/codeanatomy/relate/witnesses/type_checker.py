@@ -19,13 +19,7 @@ from codeanatomy.node_ids import span_id
 from codeanatomy.relate.program import OBJ_FUNCTION, Place
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS
-from codeanatomy.relate.witnesses.claims import (
-    CONSTRUCTORS,
-    PYREFLY,
-    Claim,
-    DefinitionIndex,
-    is_declaration,
-)
+from codeanatomy.relate.witnesses.claims import CONSTRUCTORS, PYREFLY, Claim, DefinitionIndex, is_declaration
 
 CALL_FORMS = ("call", "init", "new")
 CLASS_FORMS = ("init", "new")
@@ -59,7 +53,6 @@ class CallTargets:
                 self._stores.setdefault(bstart, []).append(row)
 
     def call(self, place: Place) -> list[Claim]:
-        """Return the claims about what a call runs."""
         rows = self._rows(place, CALL_FORMS)
         if any(form == "init" and receiver is not None for _, _, form, *_, receiver, _ in rows):
             # `__new__` then belongs to some base, often `object`.
@@ -71,11 +64,13 @@ class CallTargets:
         rows = self._rows(place, forms)
         if not rows and "subscript" in forms and place[0] is not None:
             rows = self._stores.get(place[0], [])
-        claims = map(_only_functions, self._claims(rows))
+        claims = [
+            claim._replace(targets=tuple(target for target in claim.targets if target.kind == "FUNCTION"))
+            for claim in self._claims(rows)
+        ]
         return [claim for claim in claims if claim.targets]
 
     def decorator(self, place: Place) -> list[Claim]:
-        """Return the claims about what applying a decorator runs."""
         return self._claims(self._rows(place, ("decorator",)))
 
     def reference(self, bstart: int | None, bend: int | None) -> list[Claim]:
@@ -99,15 +94,14 @@ class CallTargets:
 
     def _claims(self, rows: Iterable[Row]) -> list[Claim]:
         claims: dict[tuple[Target, ...], Claim] = {}
-        for row in rows:
-            claim = self._claim(row)
-            if claim is not None and claim.targets not in claims:
-                claims[claim.targets] = claim
+        for claim in map(self._claim, rows):
+            if claim.targets:
+                claims.setdefault(claim.targets, claim)
             if len(claims) >= MAX_OBJECTS:
                 break
         return list(claims.values())
 
-    def _claim(self, row: Row) -> Claim | None:
+    def _claim(self, row: Row) -> Claim:
         bstart, bend, form, name, path, target_start, target_end, receiver, is_open = row
         owner, _, last = name.rpartition(".")
         is_class = last in CONSTRUCTORS and (form in CLASS_FORMS or (form != "call" and receiver is not None))
@@ -124,10 +118,7 @@ class CallTargets:
             # If the receiver is of a class of the repository, the base that defines the method.
             by_receiver = receiver is not None and self.index.cls(receiver) is None
             targets = self._external(f"{receiver}.{last}" if by_receiver else name)
-        key = span_id(self.file_id, bstart, bend)
-        if not targets:
-            return None
-        role = "builtin" if form == "dunder" else None
+        key, role = span_id(self.file_id, bstart, bend), "builtin" if form == "dunder" else None
         # Of the receiver's class, as far as the checker knows it: another one may override the method.
         cls = self.index.cls(receiver or owner) if is_open and function is not None and not is_class else None
         overrides = () if cls is None else self.index.overrides(cls, last)
@@ -146,8 +137,3 @@ class CallTargets:
         if name in UNIVERSAL or name.rpartition(".")[0] in UNIVERSAL:
             return ()
         return tuple(target for target in self.index.external(name) if not is_declaration(target))
-
-
-def _only_functions(claim: Claim) -> Claim:
-    """Return the claim with only the functions of the repository."""
-    return claim._replace(targets=tuple(target for target in claim.targets if target.kind == "FUNCTION"))
