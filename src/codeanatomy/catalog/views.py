@@ -453,7 +453,7 @@ FLOWS = View(
 
 DIAGNOSTICS = View(
     "diagnostics",
-    "One row per diagnostic of a witness about a file, or disagreement between witnesses.",
+    "One row per diagnostic of a witness or of the value analysis, or disagreement between witnesses.",
     (
         REPO_ID,
         PATH,

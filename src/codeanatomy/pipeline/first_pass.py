@@ -69,8 +69,8 @@ class FirstPass(Struct, frozen=True):
     sink: Sink
     # Repositories in object stores: their files are fetched where the task runs.
     stored: StoredSources = StoredSources()
-    # By step: the files that it redoes, where these are not all that are seen here.
-    redone: Mapping[str, frozenset[str]] = {}
+    # By step: the files that it works on, where these are not all that are seen here.
+    selected: Mapping[str, frozenset[str]] = {}
 
     def __call__(self, encoded: bytes) -> Pieces:
         """Work on the files of a task."""
@@ -137,11 +137,11 @@ class FirstPass(Struct, frozen=True):
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
-            if view.repo_id in self.normalized and self._is_redone(NORMALIZE, view):
+            if view.repo_id in self.normalized and self._is_selected(NORMALIZE, view):
                 for name, rows in file_rows(view, problem.message if problem else None, costs).items():
                     if rows.num_rows:
                         normalized.setdefault(name, []).append(rows)
-            is_compiled = view.repo_id in self.compiled and self._is_redone(RELATE, view)
+            is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)
             if is_compiled and view.row("libcst_files_v1"):
                 with costs.timed(RELATE, COMPILE):
                     program = msgpack.encode(_compiled(view, problem.error_type if problem else None))
@@ -157,8 +157,8 @@ class FirstPass(Struct, frozen=True):
         ]
         return ChunkResult(tables, pieces, costs.counters())
 
-    def _is_redone(self, step: str, view: FileView) -> bool:
-        return step not in self.redone or view.file_id in self.redone[step]
+    def _is_selected(self, step: str, view: FileView) -> bool:
+        return step not in self.selected or view.file_id in self.selected[step]
 
     def passed_pieces(self, repo_id: str, tables: Tables) -> Iterator[tuple[str, str, bytes]]:
         """Pack what pass two reads of rows, by chunk and table."""

@@ -2,7 +2,7 @@
 
     refuse_equal_files(run)                        # of any run, before files are read
     refuse_equal_keys(run, repos, keys, owners)    # of whole graphs: their keys, and those of the lake
-    refuse_refreshed_keys(run, refresh, files, keys, owners)    # of a refresh: keys new in changed files
+    refuse_refreshed_keys(run, refreshes, files, keys, owners)    # of refreshes: keys new in changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
 intent with 2^48 hashes. The step fails with both owners:

@@ -204,7 +204,7 @@ class Passes:
         """Return whether a step works on whole repositories."""
         return not self.refreshes or self.repositories[0] in self.run.plan.step(step).runs_for
 
-    def _redone(self, step: str, repo_id: str) -> frozenset[str]:
+    def _files_to_redo(self, step: str, repo_id: str) -> frozenset[str]:
         """Return the files that normalize or relate redoes, with those that are gone."""
         every = self._files(repo_id) if self._is_whole(step) else NOTHING
         refresh = self.run.refreshes.get(repo_id)
@@ -319,13 +319,15 @@ class Passes:
         steps = {NORMALIZE: () if self._is_indexed else self._busy[NORMALIZE], RELATE: self._busy[RELATE]}
         reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
-        redone: dict[str, frozenset[str]] = {}
+        selected: dict[str, frozenset[str]] = {}
         for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
             viewed = self._viewed.get(repo_id, NOTHING)
             every = self._files(repo_id)
-            own = {step: every & self._redone(step, repo_id) for step in steps if repo_id in steps[step]}
+            own = {
+                step: every & self._files_to_redo(step, repo_id) for step in steps if repo_id in steps[step]
+            }
             for step in (each for each in own if not self._is_whole(each)):
-                redone[step] = redone.get(step, NOTHING) | own[step]
+                selected[step] = selected.get(step, NOTHING) | own[step]
             files = union(own.values()) - viewed
             if files:
                 extracted = {name: reads[name] for name in reads if name in EXTRACTED}
@@ -340,7 +342,7 @@ class Passes:
             step = NORMALIZE if steps[NORMALIZE] else RELATE
             with self._step(step, is_last=False), self.run.timed(step):
                 names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
-                work = StoredFirstPass(structs.replace(self._first_work(sink, steps), redone=redone))
+                work = StoredFirstPass(structs.replace(self._first_work(sink, steps), selected=selected))
                 held = self.executor.map_groups(step, [stored], names, "chunk", work)
             self._views.append(held)
             self._count(held)
@@ -489,8 +491,11 @@ class Passes:
         """Return the files that pass two works on, by repository; None: all files of the repositories."""
         if self._is_whole(GRAPH if self._busy[GRAPH] else NORMALIZE):
             return None
+        # It normalizes all files that it sees, where it normalizes any.
         return {
-            refresh.repo_id: refresh.in_feed(GRAPH) | self._normalized_files(refresh)
+            refresh.repo_id: refresh.in_feed(GRAPH)
+            | self._normalized_files(refresh)
+            | self._viewed.get(refresh.repo_id, NOTHING)
             for refresh in self.refreshes
         }
 
@@ -523,7 +528,7 @@ class Passes:
         if name in (RELATIONS, DIAGNOSTICS):
             if repo_id not in self._busy[RELATE]:
                 return NOTHING
-            compiled = viewed & self._redone(RELATE, repo_id)
+            compiled = viewed & self._files_to_redo(RELATE, repo_id)
             return None if self._is_whole(RELATE) else compiled | self.run.refreshes[repo_id].emitted
         return viewed
 

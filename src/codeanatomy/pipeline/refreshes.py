@@ -1,10 +1,10 @@
 """Find out what a refresh redoes beside the files that were edited, from what is stored and what is new.
 
-    compare_tools(run, executor, refreshes, views)       # files about which tools report other rows
-    read_outcome(run, executor, refreshes, solved)       # files with other relations
-    explain_impact(run, executor, refreshes, explained)  # why files are redone that were not edited
-    follow_feeds(run, refresh, "graph")                  # files with other rows in the inputs of a step
-    merge_changed(run, executor, made, files)            # tables in which rows of no file are others
+    compare_tools(run, executor, refreshes, views, sink)   # files about which tools report other rows
+    read_outcome(run, executor, refreshes, solved)         # files with other relations
+    explain_impact(run, executor, refreshes, compared)     # why files are redone that were not edited
+    follow_feeds(run, refresh, "graph")                    # files with other rows in the inputs of a step
+    merge_changed(run, executor, made, files)              # tables in which rows of no file are others
 
 All of it is collected in `context.Refresh`, one for each repository.
 Tests: `tests/unit/pipeline/test_refresh.py`.

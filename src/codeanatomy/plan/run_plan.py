@@ -15,7 +15,6 @@ steps of all its repositories run.
 A table that is neither at its published nor at a resumed version has rows of an unfinished run, and is rolled
 back first. A table of which a file or a log entry is missing or unreadable is emptied and built again.
 
-If a step appends to a table of another step (relate to the diagnostics of normalize), both run or neither.
 The plan is made without a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
 """
 

@@ -8,8 +8,9 @@
 Imports are read from the text of the modules, without importing them, wherever they stand: a module that is
 imported in a function belongs to the code as well. So no list of modules can become stale. Declarations of
 tables and settings are left out, because the contracts and settings that change rows have hashes of their own
-(`plan.steps`). What carries rows from one step to the next, and decides which files are redone, belongs to
-the code of every step, without its imports: it maps the functions of all steps.
+(`plan.steps`); two modules of them stay, whose constants decide rows. What carries rows from one step to the
+next, and decides which files are redone, belongs to the code of every step, without its imports: it maps the
+functions of all steps.
 
 Tests: `tests/unit/plan/test_step_code.py`.
 """
@@ -25,7 +26,7 @@ from pathlib import Path
 import codeanatomy
 
 # Packages and modules of all steps, and those of each.
-SHARED = ("pipeline", "plan/feeds.py", "lake/cursors.py", "delta/light_feed.py")
+DRIVERS = ("pipeline", "plan/feeds.py", "lake/cursors.py", "delta/light_feed.py")
 PACKAGES = {
     "extract": ("extract", "sources"),
     "normalize": ("normalize",),
@@ -33,7 +34,7 @@ PACKAGES = {
     "graph": ("graph", "catalog/kinds", "catalog/entry_points.py"),
 }
 # What no step's code includes.
-DECLARED = re.compile(r"catalog/(?!kinds)|config\.py")
+DECLARED = re.compile(r"catalog/(?!kinds|tables/(?:columns|extract)\.py)|config\.py")
 IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+codeanatomy([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]+)"
     r"|import[ \t]+codeanatomy([\w.]*))",
@@ -54,7 +55,7 @@ def code_digest(step: str) -> str:
 @cache
 def code_files(step: str) -> frozenset[str]:
     """Return the paths of the files that the rows of a step depend on, relative to the package."""
-    files = {path for part in (*SHARED, *PACKAGES[step]) for path in _files_below(part)}
+    files = {path for part in (*DRIVERS, *PACKAGES[step]) for path in _files_below(part)}
     waiting = [path for part in PACKAGES[step] for path in _files_below(part)]
     while waiting:
         for path in _imported(waiting.pop()):
@@ -68,7 +69,7 @@ def _files_below(part: str) -> list[str]:
     """Return a module, or all files of a package but compiled ones."""
     if part.endswith(".py"):
         return [part]
-    files = (path for path in (ROOT / part).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    files = (path for path in (ROOT / part).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return [path.relative_to(ROOT).as_posix() for path in files]
 
 

@@ -63,7 +63,11 @@ def unresolved_notes(reader: Reader, symbols: Iterable[Symbol]) -> tuple[str, ..
     repo_id = next(iter(repositories)) if len(repositories) == 1 else None
     uses = unresolved_uses(reader, names, repo_id) if names else []
     ids = [node for each in named for node in each.ids]
-    uses = sorted({*uses, *_uses_of_foreign_values(reader, names, ids, repo_id)})
+    # Null, as of a name in an f-string, comes first.
+    uses = sorted(
+        {*uses, *_uses_of_foreign_values(reader, names, ids, repo_id)},
+        key=lambda row: [(cell is not None, cell) for cell in row],
+    )
     if not uses:
         return ()
     _, name, path, _, line = uses[0]

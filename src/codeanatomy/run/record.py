@@ -51,7 +51,7 @@ from codeanatomy.plan.feeds import feeds_of
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import EXTRACT, STAGES, catalog_hash
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import PROGRAMS
+from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
 from codeanatomy.spark.metrics import JobMetrics, job_metrics
 from codeanatomy.spark.versions import is_connect
 
@@ -62,7 +62,7 @@ NO_JOBS = JobMetrics(0, 0, 0, None)
 RULE_TABLES: Mapping[str, Collection[str]] = {
     **{family.read.__name__: family.tables for family in FAMILIES},
     COMPILE: (PROGRAMS,),
-    EMIT: (RELATIONS,),
+    EMIT: (RELATIONS, DIAGNOSTICS),
     ROWS_OF_FILES: TABLES,
 }
 # Of the names of timings that are those of whole steps.

@@ -325,6 +325,24 @@ def test_an_index_and_a_file_that_only_graph_has_to_redo(tmp_path: Path) -> None
     assert indexed.differences() == {}
 
 
+@pytest.mark.parametrize("first", quick(("normalize", "extract"), 0))
+def test_an_index_and_steps_that_work_on_other_files(first: str, tmp_path: Path) -> None:
+    """Pass two, which normalizes with an index, sees all files that relate works on."""
+    indexed = Indexed(tmp_path, ("a.py", 0), tree={**TREE, **{f"m{n}.py": b"x = 1\n" for n in range(4)}})
+    for until in (first, "relate"):
+        path = indexed.source / "m0.py"
+        path.write_text(f"{path.read_text()}y = x\n")
+        indexed.build(until)
+    indexed.build()
+    assert indexed.differences() == {}
+    shutil.rmtree(indexed.lake)
+    for until in ("normalize", "relate"):
+        path.write_text(f"{path.read_text()}z = x\n")
+        indexed.build(until)
+    indexed.build()
+    assert indexed.differences() == {}
+
+
 def test_a_forecast_has_what_only_graph_has_to_redo(behind: Behind) -> None:
     behind.extract("a")
     refreshed(behind.lake, {APP: behind.source}, until="relate")

@@ -50,7 +50,9 @@ def add_attribute(f: FileRows, op: Op) -> None:
         method, certain = ("values", refs.BY_VALUE) if own is None else ("self", refs.BY_RULE)
         classes = _member_classes(f, op) if own is None else [own]
         if classes:
-            defined = refs.rate([f.resolver.attribute(cls, name) for cls in classes], method, certain)
+            defined = refs.rate_alternatives(
+                [f.resolver.attribute(cls, name) for cls in classes], method, certain
+            )
             refs.add_candidates(f, ref._replace(kind="DEFINES_BINDING"), defined)
     targets = _attribute_targets(f, receivers, own, name, access)
     if op[0] == ir.OP_LOAD_ATTRIBUTE:
@@ -83,10 +85,10 @@ def _rate(
     if (kinds and kinds <= {ir.OBJ_MODULE, ir.OBJ_NAMESPACE}) or (
         kinds == {ir.OBJ_EXTERNAL} and not any(is_hint(obj) for obj in receivers)
     ):
-        return refs.rate(targets, "import")
+        return refs.rate_alternatives(targets, "import")
     if own is None and receivers and all(is_hint(obj) for obj in receivers):
         return [Candidate(each, refs.ANNOTATION, refs.HINTED) for each in targets]
-    return refs.rate(targets, "values", refs.BY_VALUE)
+    return refs.rate_alternatives(targets, "values", refs.BY_VALUE)
 
 
 def _attribute_targets(

@@ -59,7 +59,7 @@ def add_quoted_names(f: FileRows) -> None:
         method = candidates[0].method if candidates else ""
         for name in rest:
             members = (f.resolver.members(each.target, name) for each in candidates)
-            candidates = refs.rate(list(dict.fromkeys(chain.from_iterable(members))), method)
+            candidates = refs.rate_alternatives(list(dict.fromkeys(chain.from_iterable(members))), method)
         if candidates:
             src = ("AST_NODE", f.ids.ast(string))
             ref = Reference("REFERS_TO", src, place, "quoted_name", "scopes", dotted)
@@ -72,14 +72,14 @@ def _resolve(
     """Return all meanings of a name, and its candidates: variables only if there is nothing else."""
     meanings = f.resolver.targets_of_definitions(f.file, definitions, name)
     targets = [each for each in meanings if each.kind != "BINDING"] or meanings
-    return meanings, refs.rate(targets, "import" if f.is_imported(definitions) else "scope")
+    return meanings, refs.rate_alternatives(targets, "import" if f.is_imported(definitions) else "scope")
 
 
 def _resolve_unbound(f: FileRows, name: str) -> list[Candidate]:
     """Return the candidates of a name that the file does not bind."""
     targets = f.resolver.targets_of_unbound(f.file, name)
     if targets:
-        return refs.rate(targets, "star_import")
+        return refs.rate_alternatives(targets, "star_import")
     if name in BUILTINS or name in MODULE_STRINGS:
         return [Candidate(f.resolver.external(f"builtins.{name}"), "builtin", refs.BY_RULE)]
     stars = [star for star in star_imports(f.values, f.file) if not f.values.modules.has(star)]
@@ -95,10 +95,10 @@ def add_imports(f: FileRows) -> None:
         is_external = bool(module) and module[0].kind == "EXTERNAL_MODULE"
         role = (distribution(name) or None) if name is not None and is_external else None
         ref = f.reference("IMPORTS_MODULE", "IMPORT_ALIAS", each.place, "import", "imports", role)
-        refs.add_candidates(f, ref, refs.rate(module, "import"), "above_all_packages")
+        refs.add_candidates(f, ref, refs.rate_alternatives(module, "import"), "above_all_packages")
         if name is None or each.name is None or each.bound is None:
             continue
-        candidates = refs.rate(f.resolver.search(("import", f.file, number)), "import")
+        candidates = refs.rate_alternatives(f.resolver.search(("import", f.file, number)), "import")
         ref = Reference("IMPORTS_NAME", ref.src, each.place, "import", "imports")
         refs.add_candidates(f, ref, candidates, "name_not_found", f.claims.name(each.place))
         is_of_module = each.scope_id == scope_id(key_of(program.file_id))
@@ -152,7 +152,7 @@ def _add_ancestors(f: FileRows, cls: Object, place: Place) -> None:
     [target] = _class_targets(f, cls)
     for number, base in enumerate(reached[first:MAX_ANCESTORS]):
         ref = Reference("HAS_ANCESTOR", target[:2], place, "ancestor", "classes", ordinal=number)
-        if candidates := refs.rate(_class_targets(f, base), "mro"):
+        if candidates := refs.rate_alternatives(_class_targets(f, base), "mro"):
             refs.add_candidates(f, ref, candidates)
 
 
@@ -176,7 +176,7 @@ def _add_overrides(f: FileRows, obj: Object, cls: Class) -> None:
             if definition.kind == FUNCTION and overridden:
                 src = f.resolver.function(f.file, definition.index)[:2]
                 ref = Reference("OVERRIDES", src, definition.place, "override", "classes")
-                refs.add_candidates(f, ref, refs.rate(overridden, "mro"))
+                refs.add_candidates(f, ref, refs.rate_alternatives(overridden, "mro"))
 
 
 def _class_targets(f: FileRows, obj: Object) -> list[Target]:

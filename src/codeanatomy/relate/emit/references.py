@@ -215,10 +215,10 @@ def rate_targets(
             return [Candidate(distinct[0], "import" if f.is_imported(use.definitions) else "scope", BY_RULE)]
     if all(is_hint(obj) for obj in objects):
         return [Candidate(each, ANNOTATION, HINTED) for each in distinct]
-    return rate(distinct, "values", BY_VALUE)
+    return rate_alternatives(distinct, "values", BY_VALUE)
 
 
-def rate(targets: Sequence[Target], method: str, certain: float = BY_RULE) -> list[Candidate]:
+def rate_alternatives(targets: Sequence[Target], method: str, certain: float = BY_RULE) -> list[Candidate]:
     """Rate targets that a method gives, of which one is right."""
     confidence = certain if len(targets) == 1 else AMBIGUOUS
     return [Candidate(each, method, confidence) for each in targets]
