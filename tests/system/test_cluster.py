@@ -52,7 +52,7 @@ ORPHAN_SECONDS = 60
 # What differs between two lakes with the same rows: places, runs, times.
 OWN = {
     *("lake", "source", "source_state", "seconds", "published_at", "built_at", "started_at"),
-    *("run_id", "run_a", "run_b", "runs", "since", "until"),
+    *("run_id", "run_a", "run_b", "runs", "since", "until", "engine_facts"),
 }
 QUESTIONS = (
     "status",
