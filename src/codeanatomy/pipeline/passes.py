@@ -206,13 +206,18 @@ class Passes:
 
     def _files_to_redo(self, step: str, repo_id: str) -> frozenset[str]:
         """Return the files that normalize or relate redoes, with those that are gone."""
-        every = self._files(repo_id) if self._is_whole(step) else NOTHING
+        every = self._files[repo_id] if self._is_whole(step) else NOTHING
         refresh = self.run.refreshes.get(repo_id)
         return every if refresh is None else every | refresh.in_feed(step, FILES)
 
-    def _files(self, repo_id: str) -> frozenset[str]:
-        """Return the ids of the files of a repository."""
-        return frozenset(file_id(repo_id, entry.path) for entry in self.run.listed.listings[repo_id].entries)
+    @cached_property
+    def _files(self) -> dict[str, frozenset[str]]:
+        """The ids of the files of each repository."""
+        listings = {repo_id: self.run.listed.listings[repo_id] for repo_id in self.repositories}
+        return {
+            repo_id: frozenset(file_id(repo_id, entry.path) for entry in listing.entries)
+            for repo_id, listing in listings.items()
+        }
 
     def _sink(self, *names: str, unordered: Sequence[str] = ()) -> Sink:
         """Return the sink for tables that are written where their rows are made, in their order or not."""
@@ -309,7 +314,7 @@ class Passes:
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
         for repo_id in listings:
             refreshed = run.refreshes.get(repo_id)
-            self._viewed[repo_id] = self._files(repo_id) if refreshed is None else refreshed.edited
+            self._viewed[repo_id] = self._files[repo_id] if refreshed is None else refreshed.edited
         self._views.append(held)
         self._count(held)
         return held
@@ -322,7 +327,7 @@ class Passes:
         selected: dict[str, frozenset[str]] = {}
         for repo_id in sorted({*steps[NORMALIZE], *steps[RELATE]}):
             viewed = self._viewed.get(repo_id, NOTHING)
-            every = self._files(repo_id)
+            every = self._files[repo_id]
             own = {
                 step: every & self._files_to_redo(step, repo_id) for step in steps if repo_id in steps[step]
             }
@@ -510,7 +515,7 @@ class Passes:
         for repo_id in dict.fromkeys(
             (*self._busy[GRAPH], *(self._busy[NORMALIZE] if self._is_indexed else ()))
         ):
-            every = self._files(repo_id) if files is None else files[repo_id]
+            every = self._files[repo_id] if files is None else files[repo_id]
             for name, columns in self._second_reads.items():
                 passed = self._passed_files(name, repo_id)
                 if passed is not None and not every <= passed:
@@ -528,8 +533,9 @@ class Passes:
         if name in (RELATIONS, DIAGNOSTICS):
             if repo_id not in self._busy[RELATE]:
                 return NOTHING
-            compiled = viewed & self._files_to_redo(RELATE, repo_id)
-            return None if self._is_whole(RELATE) else compiled | self.run.refreshes[repo_id].emitted
+            if self._is_whole(RELATE):
+                return None
+            return viewed & self._files_to_redo(RELATE, repo_id) | self.run.refreshes[repo_id].emitted
         return viewed
 
     def _commit_graph(self, made: Held, files: Mapping[str, frozenset[str]] | None) -> None:
