@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from codeanatomy import catalog
 from codeanatomy.arrow import to_python
-from codeanatomy.file_ids import FileIds, PackedIds, libcst_definitions
+from codeanatomy.file_ids import LIBCST_FIELDS, DefinitionKeys, FileIds, PackedIds
 from codeanatomy.node_ids import file_id as id_of_file
 
 # Equally long lists by name: the fields of a list of structs, or the columns of rows.
@@ -160,10 +160,21 @@ class FileView(Struct, frozen=True, dict=True):
         return FileKey(self.repo_id, self.file_id, self.path)
 
     @cached_property
+    def packed_ids(self) -> PackedIds:
+        """What the ids of the file are made of."""
+        libcst = {name: self.list(LIBCST, name) for name in LIBCST_FIELDS}
+        nodes, definitions = self.list(AST, "nodes"), self.list(AST, "definitions")
+        return PackedIds.of_file(self.repo_id, self.path, definitions, libcst, nodes)
+
+    @cached_property
     def ids(self) -> FileIds:
-        """The ids of its definitions, and of nodes that are numbered among themselves."""
-        definitions = self.list(AST, "definitions") or libcst_definitions(self.list(LIBCST, "defs"))
-        return FileIds(PackedIds.of_definitions(self.repo_id, self.path, definitions))
+        """The ids of the file."""
+        return FileIds(self.packed_ids)
+
+    @cached_property
+    def definition_keys(self) -> DefinitionKeys:
+        """The keys of its scopes and code objects."""
+        return DefinitionKeys(self.repo_id, self.path, self.list(AST, "definitions"))
 
     def evidence_in(self, table: str) -> Any:
         """Return what a table has about the file: a row, the line index, or the documents of SCIP."""

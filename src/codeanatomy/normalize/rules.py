@@ -111,8 +111,10 @@ READS: Reads = union_reads(
     # Of lists that several rules read.
     {
         AST: {"imports": (*IMPORT, "bstart"), "nodes": CONDITION_FIELDS},
-        LIBCST: {"defs": LIBCST_FIELDS["defs"], "imports": (*IMPORT, "alias_bstart")},
+        LIBCST: {"imports": (*IMPORT, "alias_bstart")},
     },
+    # Of ids, beside the fields of nodes above.
+    {LIBCST: LIBCST_FIELDS},
 )
 
 

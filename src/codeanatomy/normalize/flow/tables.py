@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from codeanatomy.file_ids import DefinitionKeys
 from codeanatomy.file_view import AST, BYTECODE, INNER, Columns, FileView, iter_rows
 from codeanatomy.node_ids import key_of, node_id, number_text
 from codeanatomy.normalize.anchors import Anchors, Span
@@ -106,7 +105,7 @@ def analyze_flow(file: FileView) -> FileFlow:
     if size > MAX_INSTRUCTIONS:
         return FileFlow([], [], Conditions({}), excess_instructions=size)
     anchors, conditions = Anchors(file.row(AST)), Conditions(file.list(AST, "nodes"))
-    keys = DefinitionKeys(file.repo_id, file.path, file.list(AST, "definitions")).of_units(objects)
+    keys = file.definition_keys.of_units(objects)
     budget = PairBudget()
     units, solved = [], []
     names = (*UNIT_FIELDS, *LIST_FIELDS)

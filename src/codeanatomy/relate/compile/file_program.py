@@ -19,7 +19,6 @@ from msgspec import structs
 from codeanatomy import file_view
 from codeanatomy.arrow import pack_rows
 from codeanatomy.definitions import FIELDS as DEFINITION_FIELDS
-from codeanatomy.file_ids import DefinitionKeys, FileIds, PackedIds
 from codeanatomy.file_view import AST, LIBCST, SYMTABLE, Columns, FileView, Row, iter_rows
 from codeanatomy.relate.compile.bindings import add_binding_relations, add_scope_relations, class_names
 from codeanatomy.relate.compile.builder import IMPORT_FIELDS, Identifiers
@@ -63,24 +62,21 @@ def compile_file(file: FileView, failure: str | None = None) -> Program:
     """Compile a file to its program; `failure` is why one that killed a process before is not compiled."""
     nodes, blocks = file.list(AST, "nodes"), file.list(SYMTABLE, "blocks")
     libcst = {name: columns for name in LIBCST_LISTS if (columns := file.row(LIBCST).get(name)) is not None}
-    definitions = file.list(AST, "definitions")
-    packed = PackedIds.of_file(file.repo_id, file.path, definitions, libcst, nodes)
     if failure is not None or not nodes or not blocks:
-        return _failed_program(file, packed, libcst, failure or NO_TREE)
-    tree = Tree(nodes)
-    ids = FileIds(packed)
+        return _failed_program(file, libcst, failure or NO_TREE)
+    tree, ids = Tree(nodes), file.ids
     scopes = build_scopes(tree, blocks)
-    name_scopes(scopes, ids, DefinitionKeys(file.repo_id, file.path, definitions).of_scopes(blocks))
+    name_scopes(scopes, ids, file.definition_keys.of_scopes(blocks))
     rows = RelationRows(file.repo_id, file.file_id, file.path)
     unbound_uses = add_binding_relations(rows, tree, scopes, libcst, ids)
-    program = Program(file.repo_id, file.file_id, file.path, packed)
+    program = Program(file.repo_id, file.file_id, file.path, file.packed_ids)
     reason = (
         "scopes_not_matched"
         if scopes.unmatched
         else compile_module(program, tree, scopes, file.list(AST, "imports"), identifier_places(libcst))
     )
     if reason is not None:
-        program = _failed_program(file, packed, libcst, reason)
+        program = _failed_program(file, libcst, reason)
     # Last, because a scope learns of its cells when names are resolved.
     add_scope_relations(rows, tree, scopes, ids)
     program.scope_rows = pack_rows(rows.batch())
@@ -92,10 +88,12 @@ def compile_file(file: FileView, failure: str | None = None) -> Program:
     return program
 
 
-def _failed_program(file: FileView, packed: PackedIds, libcst: Lists, reason: str) -> Program:
+def _failed_program(file: FileView, libcst: Lists, reason: str) -> Program:
     """Return a program with only the calls of a file, which stay unresolved for this reason."""
     calls = list(iter_rows(libcst.get("callsites"), "call_bstart", "call_bend", "line"))
-    return Program(file.repo_id, file.file_id, file.path, packed, failure=reason, unresolved_calls=calls)
+    return Program(
+        file.repo_id, file.file_id, file.path, file.packed_ids, failure=reason, unresolved_calls=calls
+    )
 
 
 def with_witnesses(program: Program, documents: Sequence[Row], checker_row: Row | None) -> Program:
