@@ -158,16 +158,29 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
+class NormalizedFile(NamedTuple):
+    """The rows of a file by table: as Arrow in the table's sort order, and by column as they were made."""
+
+    tables: dict[str, pa.RecordBatch]
+    columns: dict[str, Columns]
+
+
 def file_rows(
     file: FileView, failure: str | None = None, costs: Costs | None = None
 ) -> dict[str, pa.RecordBatch]:
-    """Return the rows of a file by table, each in the table's sort order.
+    """Return the rows of a file by table, each in the table's sort order."""
+    return normalize_file(file, failure, costs).tables
+
+
+def normalize_file(file: FileView, failure: str | None = None, costs: Costs | None = None) -> NormalizedFile:
+    """Run all rules on a file.
 
     A file whose rules have killed a process before has only a diagnostic with this reason, `failure`. What
     each family and each table of reports takes is added to `costs`.
     """
     costs = costs or Costs()
     tables: dict[str, pa.RecordBatch] = {}
+    columns: dict[str, Columns] = {}
     evidence: list[pa.RecordBatch] = []
     problems: list[RuleProblem] = []
     if failure is not None:
@@ -177,20 +190,23 @@ def file_rows(
         try:
             with costs.timed(STEP, family.read.__name__):
                 analysis = family.read(file)
-                rows = {name: batch_of(name, file, make(analysis)) for name, make in family.tables.items()}
+                made = {name: make(analysis) for name, make in family.tables.items()}
+                rows = {name: batch_of(name, file, each) for name, each in made.items()}
                 evidence += table_evidence(file, rows)
                 tables.update(rows)
+                columns.update(made)
                 problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
         # A bug of ours, or a file of an unforeseen shape, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
             problems.append(_failure(family.witness, error))
     reported = _reported_rows(file, problems, costs)
-    tables.update({name: batch_of(name, file, _columns(name, rows)) for name, rows in reported.items()})
+    columns.update({name: _columns(name, rows) for name, rows in reported.items()})
+    tables.update({name: batch_of(name, file, columns[name]) for name in reported})
     tables.update({name: batch_of(name, file, {}) for name in FILE_TABLES if name not in tables})
     with costs.timed(STEP, EVIDENCE):
         evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
         tables[EVIDENCE] = sort_evidence(evidence)
-    return tables
+    return NormalizedFile(tables, columns)
 
 
 def _reported_rows(

@@ -110,15 +110,18 @@ class RelationRows:
             row["evidence"] = _evidence_columns([row["evidence"]], [row["origin"]])
         return rows
 
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Return the rows by column, without the columns that all of them share, as they were given."""
+        columns = zip(*self._rows.values(), strict=True) if self._rows else [()] * len(FIELDS)
+        return dict(zip(FIELDS, columns, strict=True))
+
     def packed(self) -> bytes:
         """Return bytes that are equal for equal rows, in whatever order they were added."""
         return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
         shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
-        rows = self._rows.values()
-        columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
-        cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
+        rows, cells = self._rows.values(), self.columns()
         arrays = [
             pa.repeat(shared[column.name], len(rows))
             if column.name in shared
