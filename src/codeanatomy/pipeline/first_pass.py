@@ -30,8 +30,8 @@ from codeanatomy.extract.partitions import FilePartition, RepositoryRoot
 from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
 from codeanatomy.extract.worker import ChunkResult, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
-from codeanatomy.normalize.rules import FILE_TABLES, file_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
+from codeanatomy.normalize.rules import FileColumns, chunk_rows, file_columns
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, task_pieces
@@ -131,16 +131,14 @@ class FirstPass(Struct, frozen=True):
         enter: Callable[[int], None] = lambda _: None,
     ) -> ChunkResult:
         """Normalize and compile files of one repository."""
-        normalized: dict[str, list[pa.RecordBatch]] = {}
+        normalized: list[FileColumns] = []
         programs: dict[str, list[dict[str, Any]]] = {}
         costs = Costs()
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
             if view.repo_id in self.normalized and self._is_selected(NORMALIZE, view):
-                for name, rows in file_rows(view, problem.message if problem else None, costs).items():
-                    if rows.num_rows:
-                        normalized.setdefault(name, []).append(rows)
+                normalized.append(file_columns(view, problem.message if problem else None, costs))
             is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)
             if is_compiled and view.row("libcst_files_v1"):
                 with costs.timed(RELATE, COMPILE):
@@ -149,7 +147,7 @@ class FirstPass(Struct, frozen=True):
                 programs.setdefault(chunk, []).append(
                     {"file_id": view.file_id, "path": view.path, "program": program}
                 )
-        tables = {name: pa.concat_batches(normalized[name]) for name in FILE_TABLES if name in normalized}
+        tables = {name: rows for name, rows in chunk_rows(normalized, costs).items() if rows.num_rows}
         pieces = list(self.passed_pieces(views[0].repo_id, tables)) if views else []
         pieces += [
             (chunk, PROGRAM, pack_rows(pa.RecordBatch.from_pylist(rows, PROGRAM_SCHEMA)))
