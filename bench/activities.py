@@ -52,8 +52,7 @@ from codeanatomy.graph.merge import SHARED, shared_row
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP
 from codeanatomy.graph.rows import file_rows as graph_rows
-from codeanatomy.normalize.rules import FILE_TABLES
-from codeanatomy.normalize.rules import file_rows as normalize_rows
+from codeanatomy.normalize.rules import FILE_TABLES, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.sorted_tables import in_order
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.second_pass import COPIES
@@ -186,11 +185,7 @@ def first_pass(
     clock.switch("first pass: view")
     views = [fresh_view(rows) for rows in files]
     clock.switch("first pass: normalize")
-    made: dict[str, list[pa.RecordBatch]] = {}
-    for view in views:
-        for name, rows in normalize_rows(view).items():
-            made.setdefault(name, []).append(rows)
-    tables |= {name: pa.concat_batches(made[name]) for name in FILE_TABLES if name in made}
+    tables |= chunk_rows([file_columns(view) for view in views])
     clock.switch("first pass: compile")
     for view in views:
         if view.row("libcst_files_v1"):

@@ -11,8 +11,8 @@ Confidence is on the scale of the graph: 1 is what a parser or compiler states d
 along control flow is 0.9, because a path may never be taken; through a cell or a global 0.7, because nothing
 orders the code units. The parts of a type share the row of their expression.
 
-The rows are made file by file with the rows they describe: column by column in Arrow, and row by row for
-diagnostics and span errors, which are few.
+The rows are made with the rows they describe: column by column in Arrow for the files of a chunk together,
+and row by row for diagnostics and span errors, which are few.
 
 Tests: `tests/spark/test_normalize.py`.
 """
@@ -29,6 +29,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.tables.columns import FILE_COLUMN_NAMES
 from codeanatomy.file_view import FILES, FileView
+from codeanatomy.normalize.table_rows import sort_rows
 
 EVIDENCE = "normalize_evidence_v1"
 CERTAIN, ALONG_FLOW, BETWEEN_UNITS = 1.0, 0.9, 0.7
@@ -71,21 +72,25 @@ CONTRIBUTIONS = (
 )
 
 
-def table_evidence(file: FileView, rows: Mapping[str, pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return the evidence for the rows of one file, given by table."""
-    return [_contributed(file, each, rows[each.table]) for each in CONTRIBUTIONS if each.table in rows]
+def evidence_rows(
+    files: Sequence[FileView], rows: Mapping[str, pa.RecordBatch], reported: Sequence[Mapping[str, Any]]
+) -> pa.RecordBatch:
+    """Return the evidence for rows of files of one repository, given by table, with that for reports."""
+    schema = arrow_schema(catalog.table(EVIDENCE))
+    file_ids = pa.array([file.file_id for file in files], pa.string())
+    times = pa.array(map(_milliseconds, files), pa.int64())
+    parts = [
+        _contributed(each, rows[each.table], file_ids, times, schema)
+        for each in CONTRIBUTIONS
+        if rows[each.table].num_rows
+    ]
+    of_reports = pa.RecordBatch.from_pylist(reported, schema=schema)
+    return sort_rows(EVIDENCE, pa.concat_batches([of_reports, *parts]))
 
 
-def sort_evidence(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the evidence of a file as one batch in the table's sort order."""
-    table = catalog.table(EVIDENCE)
-    whole = pa.Table.from_batches(parts, schema=arrow_schema(table))
-    ordered = whole.sort_by([(key, "ascending") for key in table.ordering])
-    [batch] = ordered.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
-    return batch
-
-
-def _contributed(file: FileView, contribution: Contribution, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _contributed(
+    contribution: Contribution, rows: pa.RecordBatch, file_ids: pa.Array, times: pa.Array, schema: pa.Schema
+) -> pa.RecordBatch:
     if contribution.where_zero is not None:
         rows = rows.filter(pc.equal(rows.column(contribution.where_zero), 0))
     if contribution.where_present is not None:
@@ -105,26 +110,24 @@ def _contributed(file: FileView, contribution: Contribution, rows: pa.RecordBatc
         "confidence": confidence,
         "bstart": rows.column("bstart"),
         "bend": rows.column("bend"),
-        "timestamp_ms": pa.repeat(pa.scalar(_milliseconds(file), pa.int64()), rows.num_rows),
+        "timestamp_ms": times.take(pc.index_in(rows.column("file_id"), file_ids)),
     }
-    schema = arrow_schema(catalog.table(EVIDENCE))
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def diagnostic_evidence(
     file: FileView, span_errors: Sequence[Mapping[str, Any]], diagnostics: Sequence[Mapping[str, Any]]
-) -> list[pa.RecordBatch]:
+) -> list[dict[str, Any]]:
     """Return the evidence for span errors and diagnostics: the witnesses that report them."""
     rows = [
         _row(file, "span_errors_v1", "span", row["span_error_id"], row["witness"], "position", row)
         for row in span_errors
     ]
-    rows += [
+    return rows + [
         _row(file, "diagnostics_norm_v1", "diagnostic", row["diag_id"], witness, row["diag_severity"], row)
         for row in diagnostics
         for witness in _reporting_witnesses(row)
     ]
-    return [pa.RecordBatch.from_pylist(rows, schema=arrow_schema(catalog.table(EVIDENCE)))] if rows else []
 
 
 def _reporting_witnesses(diagnostic: Mapping[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Run the normalize rules on one file and pack the rows.
 
-    rows = file_rows(file)                     # Arrow rows by table
+    normalized = file_columns(file)            # lists by table and column
+    rows = chunk_rows([normalized, ...])       # Arrow rows by table
     rows["py_bc_blocks_norm_v1"].column("bc_block_kind")
 
 A family of tables reads a file once, and each of its tables is built from the result by the function of the
@@ -14,7 +15,7 @@ Tests: `tests/unit/normalize/test_rules.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from codeanatomy.file_view import (
 )
 from codeanatomy.normalize.anchors import AST_LISTS
 from codeanatomy.normalize.diagnostics import diagnostics_norm_v1
-from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, sort_evidence, table_evidence
+from codeanatomy.normalize.evidence import EVIDENCE, diagnostic_evidence, evidence_rows
 from codeanatomy.normalize.flow.conditions import FIELDS as CONDITION_FIELDS
 from codeanatomy.normalize.flow.tables import (
     LIST_FIELDS,
@@ -64,6 +65,8 @@ from codeanatomy.normalize.types.tables import (
 )
 
 STEP = "normalize"
+# Name of the conversion to Arrow among the costs.
+PACK = "pack"
 DIAGNOSTICS, SPAN_ERRORS = "diagnostics_norm_v1", "span_errors_v1"
 MESSAGE_CHARS = 1000
 
@@ -158,55 +161,91 @@ FAMILIES = (
 FILE_TABLES = (*(name for family in FAMILIES for name in family.tables), SPAN_ERRORS, DIAGNOSTICS, EVIDENCE)
 
 
-class NormalizedFile(NamedTuple):
-    """The rows of a file by table: as Arrow in the table's sort order, and by column as they were made."""
+class FileColumns(NamedTuple):
+    """The rows of a file by table, as lists by column, and the evidence for its reports."""
 
-    tables: dict[str, pa.RecordBatch]
-    columns: dict[str, Columns]
+    file: FileView
+    tables: Mapping[str, Columns]
+    evidence: Sequence[Mapping[str, Any]]
 
 
 def file_rows(
     file: FileView, failure: str | None = None, costs: Costs | None = None
 ) -> dict[str, pa.RecordBatch]:
-    """Return the rows of a file by table, each in the table's sort order."""
-    return normalize_file(file, failure, costs).tables
+    """Return the rows of one file by table."""
+    return chunk_rows([file_columns(file, failure, costs)], costs)
 
 
-def normalize_file(file: FileView, failure: str | None = None, costs: Costs | None = None) -> NormalizedFile:
-    """Run all rules on a file.
+def chunk_rows(files: Sequence[FileColumns], costs: Costs | None = None) -> dict[str, pa.RecordBatch]:
+    """Return the rows of files of one repository by table, each in the table's sort order.
 
-    A file whose rules have killed a process before has only a diagnostic with this reason, `failure`. What
-    each family and each table of reports takes is added to `costs`.
+    If they do not fit into their columns, which is a bug of ours, files lose the families with such rows.
+    """
+    with (costs or Costs()).timed(STEP, PACK):
+        try:
+            return _batches(files)
+        except Exception:  # noqa: BLE001
+            return _batches([_without_misfits(each) for each in files])
+
+
+def _batches(files: Sequence[FileColumns]) -> dict[str, pa.RecordBatch]:
+    tables = {name: _batch(name, files) for name in FILE_TABLES if name != EVIDENCE}
+    tables[EVIDENCE] = evidence_rows(
+        [each.file for each in files], tables, [row for each in files for row in each.evidence]
+    )
+    return tables
+
+
+def _batch(name: str, files: Sequence[FileColumns]) -> pa.RecordBatch:
+    return batch_of(name, [(each.file, each.tables[name]) for each in files if name in each.tables])
+
+
+def _without_misfits(normalized: FileColumns) -> FileColumns:
+    """Return the rows of a file without the families of which some do not fit into their columns."""
+    failed: dict[str, Exception] = {}
+    for family in FAMILIES:
+        try:
+            for name in family.tables:
+                _batch(name, [normalized])
+        except Exception as error:  # noqa: BLE001
+            failed[family.witness] = error
+    return file_columns(normalized.file, failed=failed)
+
+
+def file_columns(
+    file: FileView,
+    failure: str | None = None,
+    costs: Costs | None = None,
+    failed: Mapping[str, Exception] = {},
+) -> FileColumns:
+    """Return the rows of a file.
+
+    A file whose rules have killed a process before has only a diagnostic with this reason, `failure`. Of
+    families that have `failed`, by witness, there are no rows. What each family and each table of reports
+    takes is added to `costs`.
     """
     costs = costs or Costs()
-    tables: dict[str, pa.RecordBatch] = {}
-    columns: dict[str, Columns] = {}
-    evidence: list[pa.RecordBatch] = []
+    tables: dict[str, Columns] = {}
     problems: list[RuleProblem] = []
     if failure is not None:
         problems.append(RuleProblem("cpython", "not_normalized", failure))
         file = FileView(file.repo_id, file.file_id, file.path, {})
-    for family in FAMILIES if any(map(file.row, (AST, LIBCST, BYTECODE))) else ():
+    problems += [_failure(*each) for each in failed.items()]
+    has_evidence = any(map(file.row, (AST, LIBCST, BYTECODE)))
+    for family in FAMILIES if has_evidence else ():
+        if family.witness in failed:
+            continue
         try:
             with costs.timed(STEP, family.read.__name__):
                 analysis = family.read(file)
-                made = {name: make(analysis) for name, make in family.tables.items()}
-                rows = {name: batch_of(name, file, each) for name, each in made.items()}
-                evidence += table_evidence(file, rows)
-                tables.update(rows)
-                columns.update(made)
+                tables |= {name: make(analysis) for name, make in family.tables.items()}
                 problems += [RuleProblem(family.witness, *problem) for problem in family.problems(analysis)]
         # A bug of ours, or a file of an unforeseen shape, costs these rows and no more.
         except Exception as error:  # noqa: BLE001
             problems.append(_failure(family.witness, error))
     reported = _reported_rows(file, problems, costs)
-    columns.update({name: _columns(name, rows) for name, rows in reported.items()})
-    tables.update({name: batch_of(name, file, columns[name]) for name in reported})
-    tables.update({name: batch_of(name, file, {}) for name in FILE_TABLES if name not in tables})
-    with costs.timed(STEP, EVIDENCE):
-        evidence += diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS])
-        tables[EVIDENCE] = sort_evidence(evidence)
-    return NormalizedFile(tables, columns)
+    tables |= {name: _columns(name, rows) for name, rows in reported.items() if rows}
+    return FileColumns(file, tables, diagnostic_evidence(file, reported[SPAN_ERRORS], reported[DIAGNOSTICS]))
 
 
 def _reported_rows(

@@ -33,8 +33,8 @@ from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
 from codeanatomy.extract.worker import ChunkResult, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
 from codeanatomy.graph.context import RELATIONS
-from codeanatomy.normalize.rules import FILE_TABLES, NormalizedFile, normalize_file
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
+from codeanatomy.normalize.rules import FileColumns, chunk_rows, file_columns
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.graph_rows import FileGraphs, GraphOutput, handed_over, key_pieces
@@ -139,17 +139,17 @@ class FileStage(Struct, frozen=True):
         if not views:
             return ChunkResult({}, ())
         repo_id, first, costs = views[0].repo_id, views[0].file_id, Costs()
-        normalized: dict[str, list[pa.RecordBatch]] = {}
+        normalized: list[FileColumns] = []
         programs: dict[str, list[dict[str, Any]]] = {}
         output = GraphOutput(repo_id, "", self.sink.targets)
         graphs = FileGraphs(self.profile, output, costs)
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
-            rows = self._normalized(view, problem, costs)
-            for name, batch in rows.tables.items():
-                if batch.num_rows:
-                    normalized.setdefault(name, []).append(batch)
+            made: Mapping[str, Any] = {}
+            if repo_id in self.normalized and self._is_selected(NORMALIZE, view):
+                normalized.append(file_columns(view, problem.message if problem else None, costs))
+                made = normalized[-1].tables
             compiled = self._compiled(view, problem, costs)
             if compiled is not None:
                 program = msgpack.encode(compiled.program)
@@ -159,8 +159,8 @@ class FileStage(Struct, frozen=True):
                 )
             if repo_id in self.graphed:
                 scopes = {} if compiled is None else {RELATIONS: compiled.scopes.columns()}
-                graphs.add(view.with_tables({**rows.columns, **scopes}))
-        tables = {name: pa.concat_batches(normalized[name]) for name in FILE_TABLES if name in normalized}
+                graphs.add(view.with_tables({**made, **scopes}))
+        tables = {name: rows for name, rows in chunk_rows(normalized, costs).items() if rows.num_rows}
         pieces = list(self.passed_pieces(repo_id, tables, first))
         for chunk, each in programs.items():
             data = pack_rows(pa.RecordBatch.from_pylist(each, PROGRAM_SCHEMA))
@@ -174,11 +174,6 @@ class FileStage(Struct, frozen=True):
                 *handed_over(repo_id, files, self.chunk_counts[repo_id]),
             ]
         return ChunkResult(tables, pieces, {**costs.counters(), **output.counts})
-
-    def _normalized(self, view: FileView, problem: Problem | None, costs: Costs) -> NormalizedFile:
-        if view.repo_id not in self.normalized or not self._is_selected(NORMALIZE, view):
-            return NormalizedFile({}, {})
-        return normalize_file(view, problem.message if problem else None, costs)
 
     def _compiled(self, view: FileView, problem: Problem | None, costs: Costs) -> CompiledFile | None:
         is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)

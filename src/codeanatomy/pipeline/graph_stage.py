@@ -34,7 +34,7 @@ from codeanatomy.graph.resolution import ResolvedFile, complete_names
 from codeanatomy.graph.rows import NODES, resolution_rows
 from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
-from codeanatomy.normalize.rules import file_rows as normalize_rows
+from codeanatomy.normalize.rules import chunk_rows, file_columns
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.graph_rows import (
@@ -122,7 +122,8 @@ class GraphStage(Struct, frozen=True):
         files = [views[file_id] for file_id in sorted(views) if file_id not in known]
         if group.repo_id in self.normalized:
             # Of tools there are rows about all files of the repository.
-            made = normalized_tables([view for view in files if _is_normalized(view)], costs)
+            normalized = [file_columns(view, costs=costs) for view in files if _is_normalized(view)]
+            made = chunk_rows(normalized, costs)
             for name, each in made.items():
                 sink.add(name, each)
             yield counts_piece({group.repo_id: {name: each.num_rows for name, each in made.items()}})
@@ -205,15 +206,6 @@ def parts_of(batches: Batches) -> Iterator[Batches]:
             name: [rows.filter(pc.equal(own, file_id)) for rows, own in zip(parts, owners[name], strict=True)]
             for name, parts in batches.items()
         }
-
-
-def normalized_tables(files: Sequence[FileView], costs: Costs) -> dict[str, pa.RecordBatch]:
-    """Normalize files: their rows, by table."""
-    tables: dict[str, list[pa.RecordBatch]] = {}
-    for view in files:
-        for name, rows in normalize_rows(view, costs=costs).items():
-            tables.setdefault(name, []).append(rows)
-    return {name: pa.concat_batches(batches) for name, batches in tables.items()}
 
 
 def with_tables(files: Sequence[FileView], added: Mapping[str, FileView]) -> list[FileView]:

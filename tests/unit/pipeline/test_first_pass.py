@@ -139,13 +139,14 @@ def test_stored_evidence_gives_the_same_rows_and_programs(source: Path) -> None:
     assert programs_of(again) == programs_of(fresh)
 
 
+RULES = ("file_columns", "compile_file")
 PROBLEMS: dict[str, tuple[Callable[[], object], str]] = {
     "crashed": (os.abort, "SIGABRT"),
     "time_limit": (lambda: time.sleep(1000), "extract.file_seconds"),
 }
 
 
-@pytest.mark.parametrize(("problem", "rule"), quick(product(PROBLEMS, ["file_rows", "compile_file"]), 1, 2))
+@pytest.mark.parametrize(("problem", "rule"), quick(product(PROBLEMS, RULES), 1, 2))
 def test_a_file_that_kills_the_process_keeps_its_evidence(
     problem: str, rule: str, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
