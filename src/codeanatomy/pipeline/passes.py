@@ -29,6 +29,7 @@ from typing import NamedTuple, Protocol
 from msgspec import msgpack, structs
 
 from codeanatomy.catalog.entry_points import RULES
+from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.file_commits import new_files
@@ -90,6 +91,8 @@ EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*T
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 # Of at most so many files a refresh writes the graph's rows where they are made: of more, in too small files.
 WRITTEN_FILES = 16
+# Bytes of sources from which on tables are written while repositories are solved: it takes another job.
+LARGE_BYTES = 1024 * 1024
 # By table: the name of its pieces.
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
@@ -159,8 +162,12 @@ class Passes:
         # Documents of a SCIP index are evidence for normalize. Whether there are any is known only after pass
         # one, so normalize is a part of pass two then.
         self._is_indexed = any(has_index(run, repo_id) for repo_id in self.repositories)
+        # Commits, in their order.
         self._background = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
+        # Tables of the graph that are sorted and written while repositories are solved.
+        self._writer = ThreadPoolExecutor(1)
+        self._early: Future[dict[str, list[DataFile]]] | None = None
         # Programs of files that stay, which are read while pass one works.
         self._stored_programs: Future[Held] | None = None
 
@@ -197,6 +204,7 @@ class Passes:
             yield
         finally:
             self._background.shutdown(cancel_futures=True)
+            self._writer.shutdown(cancel_futures=True)
             self.executor.release()
 
     # What is to be done.
@@ -210,6 +218,11 @@ class Passes:
         every = self._files[repo_id] if self._is_whole(step) else NOTHING
         refresh = self.run.refreshes.get(repo_id)
         return every if refresh is None else every | refresh.in_feed(step, FILES)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether tables are worth a job of their own."""
+        return sum(self.run.repository_bytes[each] for each in self.repositories) >= LARGE_BYTES
 
     @cached_property
     def _files(self) -> dict[str, frozenset[str]]:
@@ -291,6 +304,8 @@ class Passes:
                 tools = () if self.refreshes else TOOL_TABLES
                 written = self._written_tables({each.repo_id: each.edited for each in self.refreshes} or None)
                 fresh = self._extract(self._sink(*names, unordered=(FAILURES, *tools, *written)), self._busy)
+            if self._busy[GRAPH] and not self.refreshes and not self._is_indexed and self._is_large:
+                self._early = self._writer.submit(self._write_pieces, [fresh])
             self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
         self._follow(NORMALIZE, RELATE)
         self._stored_first_pass(self._sink(*FILE_TABLES))
@@ -570,7 +585,7 @@ class Passes:
         with run.timed("graph_commit"):
             tables = {
                 name: structs.replace(each, shared=changed.get(GRAPH_PIECES[name], ()))
-                for name, each in self._write_graph([*held, *shared], files).items()
+                for name, each in self._write_graph(held, shared, files).items()
             }
             self._commit(GRAPH, tables)
 
@@ -584,18 +599,26 @@ class Passes:
         return {name: Redone(files.get(name, ()), owners) for name in names}
 
     def _write_graph(
-        self, held: Sequence[Held], files: Mapping[str, frozenset[str]] | None
+        self, made: Sequence[Held], shared: Sequence[Held], files: Mapping[str, frozenset[str]] | None
     ) -> dict[str, Redone]:
-        """Write the tables of the graph from pieces, but for rows that were written where they were made."""
-        table, owners = self.run.store.table, None if files is None else union(files.values())
-        redone = self._from_tasks(GRAPH_PIECES, held, owners)
+        """Write the tables of the graph from pieces, but for rows that were written before."""
+        redone = self._from_tasks(GRAPH_PIECES, made, None if files is None else union(files.values()))
+        early = {} if self._early is None else self._early.result()
+        left = [*(made[-1:] if early else made), *shared]
+        late = self._write_pieces(left)
+        return {
+            name: structs.replace(each, files=[*each.files, *early.get(name, ()), *late.get(name, ())])
+            for name, each in redone.items()
+        }
+
+    def _write_pieces(self, held: Sequence[Held]) -> dict[str, list[DataFile]]:
+        """Sort the rows of the graph's tables in pieces, and write them to data files."""
+        table = self.run.store.table
         writes = [
             TableWrite(self._new_files(name), table(name), pieces, name in COPIES)
             for name, pieces in GRAPH_PIECES.items()
         ]
-        for name, own in self.executor.write_files(held, writes).items():
-            redone[name] = structs.replace(redone[name], files=[*redone[name].files, *own])
-        return redone
+        return self.executor.write_files(held, writes)
 
     def _commit(self, step: str, redone: Mapping[str, Redone]) -> None:
         repositories, is_whole = self._busy[step], self._is_whole(step)
