@@ -10,14 +10,15 @@ that was opened or made a row of `delta_snapshots`. Tables without new rows get 
 tables, of the manifest and of the lease are not recorded.
 
 Snapshots come from the gate checks; versions after them are derived from the log entries in between. No text
-contains the value of a storage option (`lake.redaction`).
+contains the value of a storage option (`redactor`).
 
 Tests: `tests/unit/lake/test_observations.py`, `tests/spark/test_observations.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from typing import Any
 from msgspec import Struct
 
 from codeanatomy.catalog.spec import Table
-from codeanatomy.config import RuntimeProfile
+from codeanatomy.config import SECRET, SECRET_INSIDE, RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.events import (
     CommitRefused,
@@ -45,7 +46,6 @@ from codeanatomy.delta.write.restore import OPERATION as RESTORE
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, NeedsSpark
 from codeanatomy.lake.recorded_queries import RecordedQuery, RecordedQuestion
-from codeanatomy.lake.redaction import redactor
 
 SNAPSHOTS, MUTATIONS, SCANS = "delta_snapshots", "delta_mutations", "delta_scan_plans"
 QUESTIONS = "questions"
@@ -54,6 +54,12 @@ BUILD = "build"
 WRITERS = 4
 # Characters kept of a sample row.
 SAMPLE_CHARS = 500
+
+HIDDEN = "***"
+# Values of at least this length do not occur in other texts by chance.
+LONG = 8
+# Credentials inside a longer value: after a `=`, or before the `@` of a URL.
+INSIDE = re.compile(r"=([^\s=;,&]+)|://([^/\s@]+)@")
 
 Row = dict[str, Any]
 
@@ -333,3 +339,42 @@ def _snapshot(info: SnapshotInfo) -> Row:
 def _common_columns(each: LoggedEvent) -> Row:
     """Return the columns that all rows have."""
     return {"event_time": each.at, "table_name": each.event.table}
+
+
+def redactor(profile: RuntimeProfile) -> Callable[[Any], Any]:
+    """Return a function that hides storage options and secrets in all strings of a nested value.
+
+    Secrets are hidden whatever their length, and also the parts of them after a `=` or before the `@` of a
+    URL. Of other storage options only long values are hidden: otherwise every `true` would be.
+
+    >>> options = {"fs.s3a.secret.key": "hush", "fs.s3a.path.style.access": "true"}
+    >>> redactor(RuntimeProfile(storage_options=options))({"error": "403 for hush", "path style": "true"})
+    {'error': '403 for ***', 'path style': 'true'}
+    """
+    # The longest first: one may contain another.
+    hidden = sorted({value for value in _values(profile) if value}, key=lambda value: (-len(value), value))
+    if not hidden:
+        return lambda value: value
+    pattern = re.compile("|".join(map(re.escape, hidden)))
+
+    def redact(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(HIDDEN, value)
+        if isinstance(value, dict):
+            return {redact(name): redact(part) for name, part in value.items()}
+        return [redact(part) for part in value] if isinstance(value, list | tuple) else value
+
+    return redact
+
+
+def _values(profile: RuntimeProfile) -> Iterator[str]:
+    """Yield the values that must not be recorded."""
+    policy = StorePolicy.from_profile(profile)
+    stored = {**policy.storage_options, **policy.log_store_options}
+    yield from (value for value in stored.values() if len(value) >= LONG)
+    for name, value in {**profile.spark, **profile.delta, **stored}.items():
+        if SECRET.search(name):
+            yield value
+        if SECRET_INSIDE.search(value):
+            yield value
+            yield from (part for groups in INSIDE.findall(value) for part in groups)

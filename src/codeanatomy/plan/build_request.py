@@ -90,7 +90,7 @@ class BuildRequest(Struct, frozen=True):
     wait: bool = True
     # Rebuild all files of each repository instead of refreshing it.
     full: bool = False
-    # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
+    # Git commit: files that git reports unchanged since then are not read (see `GitBaseline`).
     since: str | None = None
     # Facts of a caller's Spark session; None: the settings choose the engine.
     session: EngineFacts | None = None

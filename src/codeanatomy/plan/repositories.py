@@ -22,7 +22,7 @@ from msgspec import Struct, structs
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.delta.store_policy import path_of
 from codeanatomy.errors import CodeAnatomyError, UsageError
-from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.changes import GitBaseline
 from codeanatomy.plan.stored_sources import is_stored, list_stored
 from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source

@@ -77,8 +77,7 @@ from codeanatomy.plan.build_request import (
     refuse_unshared_sources,
     source_inputs,
 )
-from codeanatomy.plan.changes import Impact
-from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.changes import GitBaseline, Impact
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
 from codeanatomy.plan.run_plan import (
     LakeState,

@@ -21,8 +21,7 @@ from codeanatomy.delta.log import entries
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.write.commit import record_refusals
 from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
-from codeanatomy.lake.observations import EventLog, append_rows, record_events
-from codeanatomy.lake.redaction import redactor
+from codeanatomy.lake.observations import EventLog, append_rows, record_events, redactor
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.query.lake import Lake
