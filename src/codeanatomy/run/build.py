@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -186,7 +187,7 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
     plan, state = _make_plan(prepared, unfinished)
     if impact and plan.changes:
         with Worker() as worker:
-            run = _new_run(prepared, progress, NoSession(), lambda: None, plan, state, new_run_id(), worker)
+            run = _Build(prepared, progress, NoSession(), worker).new_run(plan, state, lambda: None)
             _add_refreshes(run)
             _restore_counts(run)
             run.plan = structs.replace(plan, engine_facts=EngineFacts("local"))
@@ -248,45 +249,7 @@ def build(
         if request.engine_facts.engine == "local":
             # Starting it takes longer than planning, which decides whether it is needed.
             worker.start()
-        return _plan_and_run(prepared, version, progress, session, trace, worker)
-
-
-def _plan_and_run(
-    prepared: Prepared,
-    version: int,
-    progress: Progress,
-    session: BuildSession,
-    trace: Trace,
-    worker: Worker,
-) -> BuildReport:
-    """Plan at a version of the manifest; if there is work, acquire the lease and run."""
-    request = prepared.request
-    unfinished = _resumable_lease(read_lease(request.lake))
-    first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
-    if first.plan.nothing_to_do:
-        return report_unchanged(request, prepared.listed, first.plan, first.state, prepared.seconds)
-    _refuse_missing_connector(request, first.plan)
-    if first.plan.engine == "spark":
-        # A caller's is checked: nothing is written if it lacks something.
-        session.start()
-    run_id = new_run_id()
-
-    def report_wait(message: str) -> None:
-        progress.update("lease", message)
-        Log(run_id=run_id).info(message)
-
-    with raise_on_sigterm():
-        before = time.monotonic()
-        lease = acquire(
-            request.lake,
-            run_id,
-            list(prepared.listed.listings),
-            wait=request.wait,
-            report=report_wait,
-            base_run_id=first.state.run_id,
-        )
-        waited = time.monotonic() - before
-        return _run_with_lease(prepared, first, progress, session, lease, trace, run_id, waited, worker)
+        return _Build(prepared, progress, session, worker, trace).plan_and_run(version)
 
 
 class _FirstPlan(NamedTuple):
@@ -296,6 +259,112 @@ class _FirstPlan(NamedTuple):
     unfinished: LeaseRow | None
     plan: Plan
     state: LakeState
+
+
+@dataclass
+class _Build:
+    """A build from the listing of its sources to its report."""
+
+    prepared: Prepared
+    progress: Progress
+    session: BuildSession
+    worker: Worker
+    trace: Trace = NO_TRACE
+    run_id: str = field(default_factory=new_run_id)
+
+    def plan_and_run(self, version: int) -> BuildReport:
+        """Plan at a version of the manifest; if there is work, acquire the lease and run."""
+        request, listed = self.prepared.request, self.prepared.listed
+        unfinished = _resumable_lease(read_lease(request.lake))
+        first = _FirstPlan(version, unfinished, *_make_plan(self.prepared, unfinished))
+        if first.plan.nothing_to_do:
+            return report_unchanged(request, listed, first.plan, first.state, self.prepared.seconds)
+        _refuse_missing_connector(request, first.plan)
+        if first.plan.engine == "spark":
+            # A caller's is checked: nothing is written if it lacks something.
+            self.session.start()
+
+        def report_wait(message: str) -> None:
+            self.progress.update("lease", message)
+            Log(run_id=self.run_id).info(message)
+
+        with raise_on_sigterm():
+            before = time.monotonic()
+            lease = acquire(
+                request.lake,
+                self.run_id,
+                list(listed.listings),
+                wait=request.wait,
+                report=report_wait,
+                base_run_id=first.state.run_id,
+            )
+            return self._run_with_lease(first, lease, time.monotonic() - before)
+
+    def _run_with_lease(self, first: _FirstPlan, lease: Lease, waited: float) -> BuildReport:
+        """Execute the run while it holds the lease, and release the lease."""
+        keep_journal = True
+        try:
+            # Read first: a publication after this point is a conflict.
+            version = manifest_version(self.prepared.request.lake)
+            if waited > STALE_SECONDS:
+                # The source may have changed during the wait.
+                self.prepared = prepare(self.prepared.request, self.progress)
+            request, listed = self.prepared.request, self.prepared.listed
+            # Writers hold the lease: if no run has had it since the first plan, that plan is still valid.
+            is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.unfinished)
+            plan, state = (first.plan, first.state) if is_same else _make_plan(self.prepared, lease.before)
+            lease.set_base_run(state.run_id)
+            if plan.nothing_to_do:
+                return report_unchanged(request, listed, plan, state, self.prepared.seconds)
+            _refuse_missing_connector(request, plan)
+            # Keep the resumed steps in the journal, for the next run if this one fails.
+            for done in _resumed_steps(plan, lease).values():
+                lease.record_step(done)
+            with self.trace.span("run", {"run_id": self.run_id, "lake": request.lake}) as span:
+                engine = engine_text(plan.engine_facts)
+                span.note({"repositories": len(listed.listings), "engine": engine})
+                run = self.new_run(plan, state, lease.check)
+                run.trace, run.spans[RUN_SPAN] = self.trace, span
+                if lease.before is not None and lease.before.state == "held":
+                    run.dead = lease.before
+                _execute(run, lease, version)
+            keep_journal = False
+            # The run is published: later errors do not make it fail.
+            _record_events(run)
+            with suppress(CodeAnatomyError):
+                # The lease names the published run, so that a lost manifest is detected later.
+                lease.set_base_run(self.run_id)
+            run.seconds["total"] = self.prepared.seconds
+            return report_run(run)
+        except CommitConflict:
+            # Another run wrote at the same time, so the steps of this run must not be resumed.
+            keep_journal = False
+            raise
+        finally:
+            lease.release(keep_journal=keep_journal)
+
+    def new_run(self, plan: Plan, state: LakeState, check_lease: Callable[[], None]) -> Run:
+        """Return the context of the steps."""
+        prepared, request, observed = self.prepared, self.prepared.request, EventLog()
+        tables = effective_tables(request, state)
+        return Run(
+            self.run_id,
+            LakeTables(request.lake, tables, observed, request.settings.runtime.require_local_paths),
+            self.session,
+            request,
+            prepared.build_inputs,
+            prepared.listed,
+            plan,
+            prepared.plan_request,
+            self.progress,
+            state,
+            dict(plan.pins),
+            check_lease,
+            started=prepared.started,
+            observed=observed,
+            worker=self.worker,
+            seconds={"list": prepared.listed.seconds},
+        )
 
 
 def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
@@ -328,98 +397,6 @@ def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ..
     return tables_for_lake(request.lake, request.settings.tables, request.settings.delta.readers, stored)
 
 
-def _run_with_lease(
-    prepared: Prepared,
-    first: _FirstPlan,
-    progress: Progress,
-    session: BuildSession,
-    lease: Lease,
-    trace: Trace,
-    run_id: str,
-    waited: float,
-    worker: Worker,
-) -> BuildReport:
-    """Execute the run while it holds the lease, and release the lease."""
-    keep_journal = True
-    try:
-        # Read first: a publication after this point is a conflict.
-        version = manifest_version(prepared.request.lake)
-        if waited > STALE_SECONDS:
-            # The source may have changed during the wait.
-            prepared = prepare(prepared.request, progress)
-        # Writers hold the lease: if no run has had it since the first plan, that plan is still valid.
-        is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.unfinished)
-        plan, state = (first.plan, first.state) if is_same else _make_plan(prepared, lease.before)
-        lease.set_base_run(state.run_id)
-        if plan.nothing_to_do:
-            return report_unchanged(prepared.request, prepared.listed, plan, state, prepared.seconds)
-        _refuse_missing_connector(prepared.request, plan)
-        # Keep the resumed steps in the journal, for the next run if this one fails.
-        for done in _resumed_steps(plan, lease).values():
-            lease.record_step(done)
-        with trace.span("run", {"run_id": run_id, "lake": prepared.request.lake}) as span:
-            engine = engine_text(plan.engine_facts)
-            span.note({"repositories": len(prepared.listed.listings), "engine": engine})
-            run = _new_run(prepared, progress, session, lease.check, plan, state, run_id, worker)
-            run.trace, run.spans[RUN_SPAN] = trace, span
-            if lease.before is not None and lease.before.state == "held":
-                run.dead = lease.before
-            _execute(run, lease, version)
-        keep_journal = False
-        # The run is published: later errors do not make it fail.
-        _record_events(run)
-        with suppress(CodeAnatomyError):
-            # The lease names the published run, so that a lost manifest is detected later.
-            lease.set_base_run(run_id)
-        run.seconds["total"] = prepared.seconds
-        return report_run(run)
-    except CommitConflict:
-        # Another run wrote at the same time, so the steps of this run must not be resumed.
-        keep_journal = False
-        raise
-    finally:
-        lease.release(keep_journal=keep_journal)
-
-
-def _new_run(
-    prepared: Prepared,
-    progress: Progress,
-    session: BuildSession,
-    check: Callable[[], None],
-    plan: Plan,
-    state: LakeState,
-    run_id: str,
-    worker: Worker,
-) -> Run:
-    request = prepared.request
-    settings = request.settings
-    observed = EventLog()
-    run = Run(
-        run_id,
-        LakeTables(
-            request.lake,
-            effective_tables(request, state),
-            observed,
-            settings.runtime.require_local_paths,
-        ),
-        session,
-        request,
-        prepared.build_inputs,
-        prepared.listed,
-        plan,
-        prepared.plan_request,
-        progress,
-        state,
-        dict(plan.pins),
-        check,
-        started=prepared.started,
-        observed=observed,
-        worker=worker,
-    )
-    run.seconds["list"] = prepared.listed.seconds
-    return run
-
-
 def _execute(run: Run, lease: Lease, manifest: int) -> None:
     """Execute the plan and publish, or record the failure; the manifest must be at version `manifest`."""
     try:
@@ -433,7 +410,10 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
                 run.parallelism = facts.parallelism
                 run.plan = structs.replace(run.plan, engine_facts=facts.engine)
             else:
-                _check_own_session(run)
+                # Opening its tables compares its storage options with the settings.
+                spark = run.spark_store.spark
+                if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
+                    check_scip_python(spark, scip_command())
             Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
         with run.timed("undo"):
             _roll_back(run)
@@ -447,41 +427,26 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             # A damaged manifest has begun anew meanwhile.
             publish(run, run.initial_versions.get(MANIFEST, manifest))
     except BaseException as problem:
-        stopped = isinstance(problem, KeyboardInterrupt)
-        error = f"stopped by the user in {_current_step(run)}" if stopped else _message(run, problem)
-        if stopped:
-            run.progress.update(
-                "stopped", f"run {run.run_id} in {_current_step(run)}: {STOPPED_HINT}", last=True
-            )
+        status: Status = "failed"
+        error = _message(run, problem)
+        if isinstance(problem, KeyboardInterrupt):
+            waiting = [step.name for step in run.plan.steps if step.busy and step.name not in run.finished]
+            place = f"step {waiting[0]}" if waiting else "publication"
+            error, status = f"stopped by the user in {place}", "cancelled"
+            run.progress.update("stopped", f"run {run.run_id} in {place}: {STOPPED_HINT}", last=True)
         Log(run_id=run.run_id).error(error)
         # Without the lease this run may not write to the manifest.
         if not isinstance(problem, LeaseLost):
-            _record_end(run, error, "cancelled" if stopped else "failed")
+            # What caused the failure may prevent recording it, too.
+            with suppress(CodeAnatomyError, OSError):
+                record_failure(run, error, status)
+            with suppress(CodeAnatomyError, OSError, Py4JError):
+                record_artifacts(run)
+            _record_events(run)
         if isinstance(problem, ENGINE_ERRORS):
             # Outside of the steps, such as in a rollback.
             raise _engine_failure(f"run {run.run_id} failed: ", problem) from problem
         raise
-
-
-def _check_own_session(run: Run) -> None:
-    """Raise an error if a session of ours cannot open the lake, or if executors lack a tool of the build."""
-    spark = run.spark_store.spark
-    if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
-        check_scip_python(spark, scip_command())
-
-
-def _current_step(run: Run) -> str:
-    unfinished = [step.name for step in run.plan.steps if step.busy and step.name not in run.finished]
-    return f"step {unfinished[0]}" if unfinished else "publication"
-
-
-def _record_end(run: Run, error: str, status: Status) -> None:
-    """Record the failure of a run; errors are ignored, because the cause may prevent recording it."""
-    with suppress(CodeAnatomyError, OSError):
-        record_failure(run, error, status)
-    with suppress(CodeAnatomyError, OSError, Py4JError):
-        record_artifacts(run)
-    _record_events(run)
 
 
 def _record_events(run: Run) -> None:
