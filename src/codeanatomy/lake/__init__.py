@@ -8,7 +8,6 @@
     readers           compare the features of stored tables with the setting `delta.readers`
     recorded_queries  keep questions, and the columns they read, until the next run records them
     snapshot          open a lake as one published run: every table at its pinned version
-    store_checks      check that the store of a lake can be used
 
 Tests: `tests/unit/lake`.
 """

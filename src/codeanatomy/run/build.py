@@ -52,6 +52,7 @@ from codeanatomy.errors import (
     LeaseLost,
     NeedsSpark,
     StepFailed,
+    UsageError,
 )
 from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.engine_facts import EngineFacts, engine_text
@@ -79,7 +80,7 @@ from codeanatomy.plan.build_request import (
     source_inputs,
 )
 from codeanatomy.plan.changes import GitBaseline, Impact
-from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
+from codeanatomy.plan.repositories import ListedRepositories, list_repositories
 from codeanatomy.plan.run_plan import (
     LakeState,
     Plan,
@@ -89,7 +90,6 @@ from codeanatomy.plan.run_plan import (
     plan_run,
     refuse_features,
 )
-from codeanatomy.plan.steps import BuildInputs
 from codeanatomy.plan.stored_sources import register_sources
 from codeanatomy.progress import Progress
 from codeanatomy.run.record import publish, record_artifacts, record_failure
@@ -117,13 +117,11 @@ JVM_HINT = (
 
 
 class Prepared(Struct, frozen=True):
-    """A build request with the listings and inputs of its sources."""
+    """A build request with the listings of its sources, and what the planner needs of them."""
 
     request: BuildRequest
     listed: ListedRepositories
-    build_inputs: BuildInputs
-    # By repository: digest of the source, and the SCIP index or tool.
-    source_inputs: dict[str, dict[str, str]]
+    plan_request: PlanRequest
     # Start of the preparation, by the system clock and by the monotonic clock.
     started: datetime
     began: float
@@ -133,46 +131,36 @@ class Prepared(Struct, frozen=True):
         """Seconds since the start of the preparation."""
         return round(time.monotonic() - self.began, 3)
 
-    @property
-    def plan_request(self) -> PlanRequest:
-        """Input of the planner."""
-        request = self.request
-        tables = request.settings.tables
-        return PlanRequest(
-            request.lake,
-            tables,
-            request.until,
-            self.build_inputs,
-            self.source_inputs,
-            self.listed.failed,
-            self.listed.file_states,
-            None if request.full else request.settings.refresh.max_share,
-            request.engine_facts,
-            full=request.full,
-        )
-
 
 def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     """List the sources of a request; raise an error if nothing can be built."""
     began, started = time.monotonic(), datetime.now(UTC)
+    lake, settings = request.lake, request.settings
     # First: nothing of a lake that cannot be written is looked at, which may be far away.
-    refuse_features(request.lake, request.settings.tables, request.until)
+    refuse_features(lake, settings.tables, request.until)
     refuse_unshared_sources(request)
-    policy = StorePolicy.from_profile(request.settings.runtime)
-    register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
-    register_sources((each.path for each in request.repositories), request.settings.runtime)
-    refuse_unwritable(request.lake)
-    since = None if request.since is None else GitBaseline(request.lake, request.since)
-    listed = list_repositories(request.repositories, request.settings.extract, progress, since)
-    refuse_empty_build(listed)
-    return Prepared(
-        request,
-        listed,
+    policy = StorePolicy.from_profile(settings.runtime)
+    register_policy(normalize_root(lake, policy.require_local_paths), policy)
+    register_sources((each.path for each in request.repositories), settings.runtime)
+    refuse_unwritable(lake)
+    since = None if request.since is None else GitBaseline(lake, request.since)
+    listed = list_repositories(request.repositories, settings.extract, progress, since)
+    if not listed.listings:
+        errors = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
+        raise UsageError(f"nothing can be built: {errors}", "fix the problem above and run the command again")
+    plan_request = PlanRequest(
+        lake,
+        settings.tables,
+        request.until,
         build_inputs(request),
         source_inputs(request, listed.digests, listed.listings),
-        started,
-        began,
+        listed.failed,
+        listed.file_states,
+        None if request.full else settings.refresh.max_share,
+        request.engine_facts,
+        full=request.full,
     )
+    return Prepared(request, listed, plan_request, started, began)
 
 
 def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> Plan:
@@ -352,7 +340,7 @@ class _Build:
             LakeTables(request.lake, tables, observed, request.settings.runtime.require_local_paths),
             self.session,
             request,
-            prepared.build_inputs,
+            prepared.plan_request.build_inputs,
             prepared.listed,
             plan,
             prepared.plan_request,
