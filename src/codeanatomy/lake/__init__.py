@@ -5,7 +5,6 @@
     lease             grant write access to a lake to one run at a time
     manifest          publish the runs of a lake: one manifest row per run and repository
     observations      record the storage events of a run as rows at its end, without secrets
-    readers           compare the features of stored tables with the setting `delta.readers`
     recorded_queries  keep questions, and the columns they read, until the next run records them
     snapshot          open a lake as one published run: every table at its pinned version
 

@@ -21,23 +21,28 @@ The plan is made without a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
 from codeanatomy import catalog, node_ids
+from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
+from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Engine
+from codeanatomy.delta.gate import gate_error, gate_problems
 from codeanatomy.delta.log.folder import listed_once
-from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
+from codeanatomy.delta.read.light import logged_paths, newest_version_or_none, table_facts
 from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.read.readable import damaged_tables, is_readable
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.file_commits import has_simple_policy
 from codeanatomy.errors import (
     ContractError,
+    FeatureError,
     FeedLost,
     StorageFailure,
     StoreUnavailable,
@@ -51,6 +56,7 @@ from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import LOST_MANIFEST, OutputPin, RunManifest
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
+from codeanatomy.plan.build_request import MAX_SHOWN, BuildRequest
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
 from codeanatomy.plan.feeds import FeedChanges, has_changes, read_feeds, require_feeds
 from codeanatomy.plan.steps import (
@@ -248,6 +254,57 @@ def _read_state(root: str, written: Sequence[str], *, full: bool) -> LakeState:
 def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
     """Return the tables that steps write, which are those that a run pins."""
     return tuple(name for step in steps_of(tables) for name in step.outputs)
+
+
+def tables_for_lake(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
+    """Return the tables of a lake: stored ones keep their features, new ones get what the others have.
+
+    A lake stays as it was born until `codeanatomy maintain --readers` changes it; the tables of a new one
+    have no deletion vectors, so that every reader opens them. Rows and fingerprints do not depend on it.
+    Raise FeatureError if the setting `delta.readers` differs, GateError if a published table fails its gate.
+    """
+    root, tables, readers = request.lake, request.settings.tables, request.settings.delta.readers
+    stored = stored_features(root, state.outputs, state.newest)
+    with_vectors = [name for name, features in stored.items() if VECTORS_NAME in features]
+    declared = {table.name for table in tables if VECTORS in table.write.enable_features}
+    if readers == "all":
+        _refuse_features(root, readers, with_vectors, "deletion vectors, which not every reader supports")
+    if readers == "modern":
+        lacking = [name for name in stored if name not in with_vectors and name in declared]
+        _refuse_features(root, readers, lacking, "no deletion vectors")
+    if readers == "all" or (readers is None and not with_vectors):
+        tables = without_vectors(tables)
+    for table in tables:
+        pin = state.outputs.get(table.name)
+        if pin is None or pin.min_reader_version is None or pin.min_writer_version is None:
+            continue
+        problems = gate_problems(table.gate, pin.min_reader_version, pin.min_writer_version, pin.features)
+        if problems:
+            raise gate_error(table.name, pin.version, problems)
+    return tables
+
+
+def stored_features(
+    root: str, pins: Mapping[str, OutputPin], newest: Mapping[str, int]
+) -> dict[str, tuple[str, ...]]:
+    """Return the features of the tables of a lake: of the published version, or else of the newest."""
+    published = {name: pin.features for name, pin in pins.items() if pin.min_reader_version is not None}
+    others: dict[str, tuple[str, ...]] = {}
+    for name, version in newest.items():
+        if name not in pins:
+            # A damaged table that no run has published is written anew.
+            with suppress(StorageFailure):
+                others[name] = table_facts(root, name, version).features
+    return published | others
+
+
+def _refuse_features(root: str, readers: Readers, names: Sequence[str], have: str) -> None:
+    if names:
+        listed = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
+        raise FeatureError(
+            f"delta.readers is {readers}, but {len(names)} tables of {root} have {have}: {listed}",
+            f"codeanatomy maintain --readers {readers} --lake {root}",
+        )
 
 
 def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) -> Plan:

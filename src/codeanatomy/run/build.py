@@ -29,7 +29,6 @@ from msgspec import Struct, structs
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables, normalize_root
@@ -60,7 +59,6 @@ from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale,
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.manifest import Status, manifest_version
 from codeanatomy.lake.observations import EventLog, record_events, scan_event
-from codeanatomy.lake.readers import check_gates, stored_features, tables_for_lake
 from codeanatomy.lake.recorded_queries import take_records
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.build_session import BuildSession
@@ -89,6 +87,7 @@ from codeanatomy.plan.run_plan import (
     lake_state,
     plan_run,
     refuse_features,
+    tables_for_lake,
 )
 from codeanatomy.plan.stored_sources import register_sources
 from codeanatomy.progress import Progress
@@ -334,7 +333,7 @@ class _Build:
     def new_run(self, plan: Plan, state: LakeState, check_lease: Callable[[], None]) -> Run:
         """Return the context of the steps."""
         prepared, request, observed = self.prepared, self.prepared.request, EventLog()
-        tables = effective_tables(request, state)
+        tables = tables_for_lake(request, state)
         return Run(
             self.run_id,
             LakeTables(request.lake, tables, observed, request.settings.runtime.require_local_paths),
@@ -361,9 +360,9 @@ def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
 
 
 def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
-    """Read the state of the lake and plan the run."""
+    """Read the state of the lake, check the features of its tables, and plan the run."""
     state = lake_state(prepared.request.lake, prepared.request.settings.tables, full=prepared.request.full)
-    check_gates(effective_tables(prepared.request, state), state.outputs)
+    tables_for_lake(prepared.request, state)
     plan = plan_run(prepared.plan_request, state, unfinished)
     return plan, state
 
@@ -377,12 +376,6 @@ def _refuse_missing_connector(request: BuildRequest, plan: Plan) -> None:
     except EnvironmentProblem as problem:
         hint = f"{problem.hint}; or build with --engine local, which needs none"
         raise EnvironmentProblem(problem.message, hint) from problem
-
-
-def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
-    """Return the tables with the features of the lake; raise FeatureError if `delta.readers` is another."""
-    stored = stored_features(request.lake, state.outputs, state.newest)
-    return tables_for_lake(request.lake, request.settings.tables, request.settings.delta.readers, stored)
 
 
 def _execute(run: Run, lease: Lease, manifest: int) -> None:
