@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Any
 
 from msgspec import Struct, structs
@@ -77,31 +76,19 @@ class LoggedEvent(Struct, frozen=True):
 class EventLog:
     """The recorder of a run: collects events from all threads."""
 
-    def __init__(self, purpose: str = BUILD) -> None:
-        self._purpose = purpose
-        self._events: list[LoggedEvent] = []
-        self._lock = Lock()
+    def __init__(self) -> None:
+        # In order; threads append, which needs no lock.
+        self.events: list[LoggedEvent] = []
 
     def __call__(self, event: Event) -> None:
         """Add an event of this run."""
-        self.add(event)
+        self.events.append(LoggedEvent(datetime.now(UTC), event, BUILD))
 
-    def add(self, event: Event, purpose: str | None = None, at: datetime | None = None) -> None:
-        """Add an event, optionally with another purpose or an earlier time."""
-        logged = LoggedEvent(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
-        with self._lock:
-            self._events.append(logged)
-
-    def events(self) -> list[LoggedEvent]:
-        """Return all events in order."""
-        with self._lock:
-            return list(self._events)
-
-
-def scan_event(query: RecordedQuery) -> Scanned:
-    """Convert a recorded query to a scan event."""
-    fields = {name: value for name, value in structs.asdict(query).items() if name not in ("at", "purpose")}
-    return Scanned(projection=(), **fields)
+    def add(self, query: RecordedQuery) -> None:
+        """Add the scan of a query that another process has recorded."""
+        fields = {name: each for name, each in structs.asdict(query).items() if name not in ("at", "purpose")}
+        scan = Scanned(projection=(), **fields)
+        self.events.append(LoggedEvent(query.at, scan, query.purpose, is_own=False))
 
 
 def record_events(
@@ -112,7 +99,7 @@ def record_events(
     questions: Sequence[RecordedQuestion] = (),
 ) -> dict[str, int]:
     """Append the events of a run, and questions of readers, and return the number of rows by table."""
-    events = event_log.events()
+    events = list(event_log.events)
     rows = {
         SNAPSHOTS: _snapshots(store, events, StorePolicy.from_profile(profile).option_hashes()),
         MUTATIONS: _mutations(store, events),

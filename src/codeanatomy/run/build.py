@@ -58,7 +58,7 @@ from codeanatomy.lake.engine_facts import EngineFacts, engine_text
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.manifest import Status, manifest_version
-from codeanatomy.lake.observations import EventLog, record_events, scan_event
+from codeanatomy.lake.observations import EventLog, record_events
 from codeanatomy.lake.recorded_queries import take_records
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.build_session import BuildSession
@@ -436,7 +436,7 @@ def _record_events(run: Run) -> None:
         with run.timed("observe"):
             taken = take_records(run.store.root)
             for query in taken.queries:
-                run.observed.add(scan_event(query), query.purpose, query.at)
+                run.observed.add(query)
             record_events(run.store, run.run_id, run.observed, run.settings.runtime, taken.questions)
     # Any error: the run is already published or failed, and a log line is all that can be done.
     except Exception as problem:  # noqa: BLE001
