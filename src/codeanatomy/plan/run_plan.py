@@ -199,16 +199,16 @@ class PlanRequest(Struct, frozen=True):
 class LakeState(Struct, frozen=True):
     """State of a lake before a run: the published snapshot and the newest table versions."""
 
-    run_id: str | None
-    published_at: datetime | None
+    run_id: str | None = None
+    published_at: datetime | None = None
     # Published version of each table, with its row count and protocol.
-    outputs: dict[str, OutputPin]
+    outputs: dict[str, OutputPin] = {}
     # Newest succeeded manifest row of each repository.
-    repositories: dict[str, RunManifest]
+    repositories: dict[str, RunManifest] = {}
     # Newest version of each table that exists.
-    newest: dict[str, int]
+    newest: dict[str, int] = {}
     # Published tables with missing files or log entries.
-    damaged: frozenset[str]
+    damaged: frozenset[str] = frozenset()
     # By repository.
     cursors: dict[str, Cursors] = {}
     # Version of each table of records (manifest, cursors, events) that cannot be read.
@@ -236,14 +236,14 @@ def _read_state(root: str, written: Sequence[str], *, full: bool) -> LakeState:
     try:
         lake = Snapshot.open(root)
     except TableMissing:
-        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
+        return LakeState(newest=newest, lost_records=lost)
     except StoreUnavailable:
         raise
     except StorageFailure:
         if not full:
             raise
         lost[MANIFEST] = newest_version(root, MANIFEST)
-        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
+        return LakeState(newest=newest, lost_records=lost)
     # Tables that are no longer in the catalogue are ignored.
     pins = {name: pin for name, pin in lake.pins.items() if name in written}
     damaged = frozenset(damaged_tables(root, {name: pin.version for name, pin in pins.items()}))

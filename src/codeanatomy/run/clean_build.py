@@ -39,7 +39,6 @@ from codeanatomy.sources.listing import Listing
 TYPES: tuple[TypesChoice, ...] = ("auto", "off")
 # Options of a build that its rows depend on: profile, type checker, whether SCIP indexes are made, last step.
 RowOptions: TypeAlias = tuple[Profile, TypesChoice, bool, str | None]
-NEW_LAKE = LakeState(None, None, {}, {}, {}, frozenset())
 
 
 def build_clean(
@@ -108,7 +107,7 @@ def _matching_request(
         request = BuildRequest(root, settings, (repository,), scip, types, profile, until)
         inputs = source_inputs(request, {row.repo_id: row.source_digest or ""}, listings)
         planned = PlanRequest(root, settings.tables, until, build_inputs(request), inputs, {})
-        steps = plan_run(planned, NEW_LAKE, None).steps
+        steps = plan_run(planned, LakeState(), None).steps
         if {step.name: step.fingerprints[row.repo_id] for step in steps} == row.plan_fingerprints:
             return (profile, types, makes_scip, until), request
     raise UsageError(
