@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from codeanatomy import file_ids, node_ids
+from codeanatomy.cli.build import plan_lines
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.errors import ContractError
 from codeanatomy.graph.rows import NODES
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import ID_VERSION, definition_key
-from codeanatomy.plan.display import plan_lines
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import build, plan

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from obstore.exceptions import AlreadyExistsError
 
+from codeanatomy.cli.doctor import Check
 from codeanatomy.delta.object_store import object_store, storage_errors
 from codeanatomy.delta.store_policy import StorePolicy, register_policy, store_options
 from codeanatomy.errors import StorageFailure
-from codeanatomy.lake.store_checks import StoreCheck
 from codeanatomy.spark.jars import CONNECTORS, cache_folder, has_connector
 from support.minio import Minio, forget_stores, option_flags, running_minio
 
@@ -36,7 +36,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     forget_stores(monkeypatch)
 
 
-def doctor(options: dict[str, str], lake: str) -> tuple[int, dict[str, StoreCheck]]:
+def doctor(options: dict[str, str], lake: str) -> tuple[int, dict[str, Check]]:
     """Exit code and checks of the command, which must not print a secret."""
     command = [sys.executable, "-m", "codeanatomy", *option_flags(options), "doctor", "--lake", lake]
     done = subprocess.run(
@@ -46,7 +46,7 @@ def doctor(options: dict[str, str], lake: str) -> tuple[int, dict[str, StoreChec
     for text in (done.stdout, done.stderr, shown.stdout, shown.stderr):
         assert not any(options[name] in text for name in options if name.endswith((".key", ".token")))
     assert done.returncode == shown.returncode
-    checks = msgspec.json.decode(done.stdout, type=tuple[StoreCheck, ...])
+    checks = msgspec.json.decode(done.stdout, type=tuple[Check, ...])
     assert len(shown.stdout.splitlines()) == len(checks) + 1
     return done.returncode, {check.name: check for check in checks}
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,22 @@ from codeanatomy.cli.options import Format, format_choice, format_option, lake_o
 from codeanatomy.cli.printing import print_json, print_table
 from codeanatomy.config import Settings, check_master, load_settings
 from codeanatomy.errors import EXIT_FINDINGS
+from codeanatomy.lake.engine_facts import engine_text
 from codeanatomy.spark.lazy_session import session_for
 from codeanatomy.spark.settings import BUILD_OPTIONS
 
 if TYPE_CHECKING:
     from codeanatomy.pipeline.executors.local_process import Worker
     from codeanatomy.plan.build_request import BuildRequest
+    from codeanatomy.plan.changes import Impact
+    from codeanatomy.plan.run_plan import Plan, PlannedStep
     from codeanatomy.run.report import BuildReport
 
 # Tables of the graph that a build's result names.
 GRAPH_NOUNS = {"cpg_nodes": "nodes", "cpg_edges": "edges"}
+# Width of a printed plan, and colours of steps in its graph, by action.
+PLAN_WIDTH = 110
+COLOURS = {"run": "lightblue", "refresh": "lightgreen", "resume": "lightyellow", "skip": "lightgrey"}
 
 # A function before it is made a command.
 Command = Callable[..., Any]
@@ -209,7 +216,6 @@ def plan(
     Lists the steps, their inputs, and why each runs or is skipped; for a repository that would be refreshed,
     also the files that are redone and the reason of each.
     """
-    from codeanatomy.plan.display import dot, plan_lines
     from codeanatomy.progress import Progress
     from codeanatomy.run.build import plan as plan_build
 
@@ -219,7 +225,7 @@ def plan(
     if form == "json":
         print_json({"nothing_to_do": planned.nothing_to_do, **msgspec.to_builtins(planned)})
     elif form == "dot":
-        click.echo(dot(planned))
+        click.echo(plan_graph(planned))
     else:
         click.echo("\n".join(plan_lines(planned)))
         base = f"on top of run {planned.base_run_id}" if planned.base_run_id else "in a new lake"
@@ -310,3 +316,76 @@ def _print_build(report: BuildReport) -> None:
             click.echo(f"{name}: all files redone by {', '.join(whole)}", err=True)
     if report.errors:
         click.echo(f"failures: codeanatomy errors --lake {shlex.quote(report.lake)}", err=True)
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """Format the plan as lines, in the order of execution.
+
+    engine spark on local[*], Spark 4.2.0, Delta 4.4.0
+    graph
+      run     requests: settings changed
+      reads   relations_v1 v3, ast_files_v1 v2, ...
+      writes  cpg_nodes, cpg_edges, ...
+    redone of flask: 2 files
+      changed     flask/views.py
+      lost        flask/app.py: 3 relations, such as flask.views.View
+    """
+    if plan.undo:
+        yield "undo"
+        for undo in plan.undo:
+            back = "no rows" if undo.to_version is None else f"v{undo.to_version}"
+            yield f"  run     {undo.table_name}: from v{undo.from_version} back to {back}"
+    if any(step.busy for step in plan.steps):
+        yield f"engine {engine_text(plan.engine_facts)}"
+    for step in plan.steps:
+        yield step.name
+        for each in step.repositories:
+            yield f"  {each.action:<7} {each.repo_id}: {each.why}"
+        versions = {name: "(new)" if pin is None else f"v{pin}" for name, pin in step.inputs.items()}
+        yield from _wrap_names("reads", (f"{name} {version}" for name, version in versions.items()))
+        yield from _wrap_names("writes", step.outputs)
+    for repo_id, error in plan.failed.items():
+        yield f"  fail    {repo_id}: {error}"
+    for repo_id, impact in plan.impact.items():
+        yield f"redone of {repo_id}: {len(impact):,} files"
+        yield from (f"  {_impact_line(each)}" for each in impact)
+
+
+def _impact_line(each: Impact) -> str:
+    if not each.relations:
+        return f"{each.reason:<11} {each.path}"
+    through = f", such as {each.name}" if each.name else ""
+    return f"{each.reason:<11} {each.path}: {each.relations:,} relations{through}"
+
+
+def _wrap_names(label: str, names: Iterable[str]) -> list[str]:
+    text = ", ".join(names) or "the source"
+    return textwrap.wrap(text, PLAN_WIDTH, initial_indent=f"  {label:<7} ", subsequent_indent=" " * 10)
+
+
+def plan_graph(plan: Plan) -> str:
+    """Format the steps and tables of a plan as a Graphviz digraph."""
+    return "\n".join(("digraph plan {", "  rankdir=LR;", *_dot_lines(plan), "}"))
+
+
+def _dot_lines(plan: Plan) -> Iterator[str]:
+    for step in plan.steps:
+        label = "\n".join((step.name, *(f"{each.repo_id}: {each.action}" for each in step.repositories)))
+        attributes = f"shape=box, style=filled, fillcolor={_dot_colour(step)}, label={_dot_text(label)}"
+        yield f"  {_dot_text(step.name)} [{attributes}];"
+        for name, version in step.inputs.items():
+            read = "new" if version is None else f"v{version}"
+            yield f"  {_dot_text(f'table {name}')} -> {_dot_text(step.name)} [label={_dot_text(read)}];"
+        for name in step.outputs:
+            yield f"  {_dot_text(f'table {name}')} [label={_dot_text(name)}];"
+            yield f"  {_dot_text(step.name)} -> {_dot_text(f'table {name}')};"
+
+
+def _dot_colour(step: PlannedStep) -> str:
+    actions = {each.action for each in step.repositories}
+    return next((colour for action, colour in COLOURS.items() if action in actions), "white")
+
+
+def _dot_text(value: str) -> str:
+    # A JSON string is a valid Graphviz string, including escapes.
+    return msgspec.json.encode(value).decode()

@@ -7,6 +7,7 @@
 | ok | nothing to do |
 | warn | works, but slower or with less: no class archive, little memory, no SCIP indexer |
 | fail | a session will not start or will not work |
+| skip | not checked, because an earlier check failed (`cli.store_checks`) |
 
     for check in examine("4g"):
         print(f"{check.status:5} {check.name:8} {check.detail}", check.next_step and f"-> {check.next_step}")
@@ -39,7 +40,7 @@ from codeanatomy.spark.class_archive import java_options
 from codeanatomy.spark.jars import JARS, cache_folder, invalid_jars
 from codeanatomy.spark.java import find_java
 
-Status = Literal["ok", "warn", "fail"]
+Status = Literal["ok", "warn", "fail", "skip"]
 
 KB, MB, GB = 1024, 1024**2, 1024**3
 # Delta's jars are compiled against one Spark; the packages must be the pair that they belong to.

@@ -66,7 +66,7 @@ GROUPS: dict[str, dict[str, CommandEntry]] = {
             "export", "Write a part of the graph for other tools, or draw a symbol's neighbours."
         ),
         "explore": CommandEntry(
-            "serve", "Show a lake in a browser: source, symbols, pictures, flows, runs, SQL."
+            "ask", "Show a lake in a browser: source, symbols, pictures, flows, runs, SQL."
         ),
     },
     "Inspect": {

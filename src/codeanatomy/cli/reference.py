@@ -33,7 +33,6 @@ from codeanatomy.errors import EXIT_ENVIRONMENT, EXIT_FINDINGS
 
 if TYPE_CHECKING:
     from codeanatomy.cli.doctor import Check
-    from codeanatomy.lake.store_checks import StoreCheck
 
 
 @click.command()
@@ -178,13 +177,13 @@ def doctor(flags: tuple[str, ...], lake: str | None, form: Format) -> None:
     Exit code 4 if a check fails.
     """
     settings = load_settings(flags)
-    checks: Sequence[Check | StoreCheck]
+    checks: Sequence[Check]
     if lake is None:
         from codeanatomy.cli.doctor import examine
 
         checks = examine(settings.runtime.driver_memory)
     else:
-        from codeanatomy.lake.store_checks import examine_store
+        from codeanatomy.cli.store_checks import examine_store
 
         checks = examine_store(lake, settings.runtime)
     if form == "json":

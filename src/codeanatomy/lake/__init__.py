@@ -4,12 +4,9 @@
     engine_facts      describe the engine of a build: local processes, or Spark with master and versions
     lease             grant write access to a lake to one run at a time
     manifest          publish the runs of a lake: one manifest row per run and repository
-    observations      record the storage events of a run, and write them as rows at its end
-    readers           compare the features of stored tables with the setting `delta.readers`
+    observations      record the storage events of a run as rows at its end, without secrets
     recorded_queries  keep questions, and the columns they read, until the next run records them
-    redaction         remove the values of storage options and secrets from texts
     snapshot          open a lake as one published run: every table at its pinned version
-    store_checks      check that the store of a lake can be used
 
 Tests: `tests/unit/lake`.
 """

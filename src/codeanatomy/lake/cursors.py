@@ -89,13 +89,11 @@ def moved_cursors(cursors: Cursors, before: Mapping[str, int], after: Mapping[st
     >>> moved_cursors(behind, before={"files": 4, "relations": 3}, after={"files": 7, "relations": 5})
     {'graph': StepCursor(rules='9f', versions={'files': 7, 'relations': 2})}
     """
-    return {
-        step: StepCursor(
-            cursor.rules,
-            {
-                name: after.get(name, version) if before.get(name) == version else version
-                for name, version in cursor.versions.items()
-            },
-        )
-        for step, cursor in cursors.items()
-    }
+    moved: Cursors = {}
+    for step, cursor in cursors.items():
+        versions = {
+            name: after.get(name, version) if before.get(name) == version else version
+            for name, version in cursor.versions.items()
+        }
+        moved[step] = StepCursor(cursor.rules, versions)
+    return moved

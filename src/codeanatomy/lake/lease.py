@@ -131,32 +131,33 @@ class LeaseRow(Struct, frozen=True, kw_only=True):
     @property
     def done(self) -> tuple[StepDone, ...]:
         """Return the finished steps, in order."""
+        done = []
         names = [*(step.step_name for step in self.steps), *(pin.step_name for pin in self.pins)]
-        return tuple(map(self._step, dict.fromkeys(names)))
-
-    def _step(self, name: str) -> StepDone:
-        steps = [step for step in self.steps if step.step_name == name]
-        return StepDone(
-            name,
-            {step.repo_id: step.fingerprint for step in steps},
-            {step.repo_id: step.rows for step in steps},
-            {pin.table_name: pin.version for pin in self.pins if pin.step_name == name},
-            {step.repo_id: step.made_by or self.run_id for step in steps},
-        )
+        for name in dict.fromkeys(names):
+            steps = [step for step in self.steps if step.step_name == name]
+            done.append(
+                StepDone(
+                    name,
+                    {step.repo_id: step.fingerprint for step in steps},
+                    {step.repo_id: step.rows for step in steps},
+                    {pin.table_name: pin.version for pin in self.pins if pin.step_name == name},
+                    {step.repo_id: step.made_by or self.run_id for step in steps},
+                )
+            )
+        return tuple(done)
 
     def with_step(self, done: StepDone) -> LeaseRow:
         """Return the row with a step added; a step of the same name is replaced."""
+        name = done.step_name
         steps = [
-            JournalStep(
-                done.step_name, repo_id, fingerprint, done.made_by.get(repo_id), done.rows.get(repo_id, {})
-            )
-            for repo_id, fingerprint in done.fingerprints.items()
+            JournalStep(name, repo_id, each, done.made_by.get(repo_id), done.rows.get(repo_id, {}))
+            for repo_id, each in done.fingerprints.items()
         ]
-        pins = [JournalPin(done.step_name, name, version) for name, version in done.pins.items()]
+        pins = [JournalPin(name, table, version) for table, version in done.pins.items()]
         return structs.replace(
             self,
-            steps=(*(step for step in self.steps if step.step_name != done.step_name), *steps),
-            pins=(*(pin for pin in self.pins if pin.step_name != done.step_name), *pins),
+            steps=(*(step for step in self.steps if step.step_name != name), *steps),
+            pins=(*(pin for pin in self.pins if pin.step_name != name), *pins),
         )
 
     @property
@@ -346,14 +347,17 @@ class Lease:
     def _check_owner(self) -> None:
         """Read the newest row: either the version has moved on by a vacuum, or the lease is lost."""
         version, current = _newest(self._root)
-        if current is not None and (current.run_id, current.process, current.acquired_at) == (
-            self._row.run_id,
-            self._row.process,
-            self._row.acquired_at,
+        row = self._row
+        if current is None:
+            self._lost_reason = "its row is gone"
+        elif (current.run_id, current.process, current.acquired_at) != (
+            row.run_id,
+            row.process,
+            row.acquired_at,
         ):
-            self._version = version
+            self._lost_reason = f"it is held by {current.holder}"
         else:
-            self._lost_reason = "its row is gone" if current is None else f"it is held by {current.holder}"
+            self._version = version
 
     def _vacuum(self) -> None:
         """Delete the files of older heartbeats, and log entries before the last checkpoint.
@@ -365,13 +369,9 @@ class Lease:
             place, upkeep = location(self._root, TABLE), catalog.table(TABLE).upkeep
             listing = list_log(place)
             adds = replay_log(place, listing.newest, listing).adds
-            fresh = [number for number in listing.entries if number >= self._vacuumed]
-            removed = {
-                action.remove.path
-                for number in fresh
-                for action in read_actions(place, number)
-                if action.remove
-            }
+            fresh = (number for number in listing.entries if number >= self._vacuumed)
+            actions = (action for number in fresh for action in read_actions(place, number))
+            removed = {action.remove.path for action in actions if action.remove}
             # By the clock of the store.
             now = listing.entries[listing.newest].modified_ms
             floor = listing.checkpoint_before(listing.newest)
@@ -455,8 +455,14 @@ def _has_ended(process: str) -> bool:
     try:
         return _start(int(other["pid"])) != other["start"]
     except OSError:
-        # The process of another user may be hidden.
-        return not _exists(int(other["pid"]))
+        # The process of another user may be hidden; a signal that it may not get shows that it exists.
+        try:
+            os.kill(int(other["pid"]), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
 
 
 def _parts(process: str) -> dict[str, str]:
@@ -468,13 +474,3 @@ def _start(pid: int) -> str:
     # The process name, in parentheses, may contain any character.
     state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return "" if state in "ZX" else fields[18]
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

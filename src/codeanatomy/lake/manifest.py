@@ -159,9 +159,9 @@ def _read_records(root: str) -> list[dict[str, Any]]:
         result = connection.execute(f"SELECT * REPLACE ({numbers}) FROM ({query})")
         records = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
     for record in records:
-        record |= {
-            name: EPOCH + timedelta(microseconds=record[name]) for name in times if record[name] is not None
-        }
+        for name in times:
+            if record[name] is not None:
+                record[name] = EPOCH + timedelta(microseconds=record[name])
     return records
 
 

@@ -10,24 +10,23 @@ that was opened or made a row of `delta_snapshots`. Tables without new rows get 
 tables, of the manifest and of the lease are not recorded.
 
 Snapshots come from the gate checks; versions after them are derived from the log entries in between. No text
-contains the value of a storage option (`lake.redaction`).
+contains the value of a storage option (`redactor`).
 
 Tests: `tests/unit/lake/test_observations.py`, `tests/spark/test_observations.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from threading import Lock
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from codeanatomy.catalog.spec import Table
-from codeanatomy.config import RuntimeProfile
+from codeanatomy.config import SECRET, SECRET_INSIDE, RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit, decode_stamp
 from codeanatomy.delta.events import (
     CommitRefused,
@@ -45,7 +44,6 @@ from codeanatomy.delta.write.restore import OPERATION as RESTORE
 from codeanatomy.delta.write.small_rows import append_small
 from codeanatomy.errors import CodeAnatomyError, NeedsSpark
 from codeanatomy.lake.recorded_queries import RecordedQuery, RecordedQuestion
-from codeanatomy.lake.redaction import redactor
 
 SNAPSHOTS, MUTATIONS, SCANS = "delta_snapshots", "delta_mutations", "delta_scan_plans"
 QUESTIONS = "questions"
@@ -54,6 +52,12 @@ BUILD = "build"
 WRITERS = 4
 # Characters kept of a sample row.
 SAMPLE_CHARS = 500
+
+HIDDEN = "***"
+# Values of at least this length do not occur in other texts by chance.
+LONG = 8
+# Credentials inside a longer value: after a `=`, or before the `@` of a URL.
+INSIDE = re.compile(r"=([^\s=;,&]+)|://([^/\s@]+)@")
 
 Row = dict[str, Any]
 
@@ -72,41 +76,19 @@ class LoggedEvent(Struct, frozen=True):
 class EventLog:
     """The recorder of a run: collects events from all threads."""
 
-    def __init__(self, purpose: str = BUILD) -> None:
-        self._purpose = purpose
-        self._events: list[LoggedEvent] = []
-        self._lock = Lock()
+    def __init__(self) -> None:
+        # In order; threads append, which needs no lock.
+        self.events: list[LoggedEvent] = []
 
     def __call__(self, event: Event) -> None:
         """Add an event of this run."""
-        self.add(event)
+        self.events.append(LoggedEvent(datetime.now(UTC), event, BUILD))
 
-    def add(self, event: Event, purpose: str | None = None, at: datetime | None = None) -> None:
-        """Add an event, optionally with another purpose or an earlier time."""
-        logged = LoggedEvent(at or datetime.now(UTC), event, purpose or self._purpose, purpose is None)
-        with self._lock:
-            self._events.append(logged)
-
-    def events(self) -> list[LoggedEvent]:
-        """Return all events in order."""
-        with self._lock:
-            return list(self._events)
-
-
-def scan_event(query: RecordedQuery) -> Scanned:
-    """Convert a recorded query to a scan event."""
-    return Scanned(
-        table=query.table,
-        version=query.version,
-        projection=(),
-        total_files=query.total_files,
-        candidate_files=query.candidate_files,
-        pushed_filters=query.pushed_filters,
-        filter_columns=query.filter_columns,
-        join_columns=query.join_columns,
-        projected_columns=query.projected_columns,
-        count=query.count,
-    )
+    def add(self, query: RecordedQuery) -> None:
+        """Add the scan of a query that another process has recorded."""
+        fields = {name: each for name, each in structs.asdict(query).items() if name not in ("at", "purpose")}
+        scan = Scanned(projection=(), **fields)
+        self.events.append(LoggedEvent(query.at, scan, query.purpose, is_own=False))
 
 
 def record_events(
@@ -117,12 +99,16 @@ def record_events(
     questions: Sequence[RecordedQuestion] = (),
 ) -> dict[str, int]:
     """Append the events of a run, and questions of readers, and return the number of rows by table."""
-    events = event_log.events()
+    events = list(event_log.events)
     rows = {
         SNAPSHOTS: _snapshots(store, events, StorePolicy.from_profile(profile).option_hashes()),
         MUTATIONS: _mutations(store, events),
         SCANS: _scans(store, events),
-        QUESTIONS: [_question(each) for each in questions],
+        QUESTIONS: [
+            {"event_time": each.at, "read_run_id": each.run_id}
+            | _fields(each, "verb", "seconds", "files", "bytes", "rows")
+            for each in questions
+        ],
     }
     redact = redactor(profile)
     return append_rows(store, run_id, {name: [redact(row) for row in each] for name, each in rows.items()})
@@ -143,50 +129,50 @@ def append_rows(store: LakeTables, run_id: str, rows: Mapping[str, Sequence[Row]
     return {name: len(rows[name]) for name in names}
 
 
+def _common_columns(each: LoggedEvent) -> Row:
+    return {"event_time": each.at, "table_name": each.event.table}
+
+
+def _fields(value: Struct, *names: str) -> Row:
+    """Return fields that are columns of the same name."""
+    fields = {name: getattr(value, name) for name in names}
+    return {name: list(each) if isinstance(each, tuple) else each for name, each in fields.items()}
+
+
 def _mutations(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
     """Return a row per attempted commit."""
+    modes = {table.name: table.schema.schema_mode for table in store.tables}
     rows: list[Row] = []
     for each in events:
-        event = each.event
+        event, made = each.event, list[Row]()
         if isinstance(event, Committed) and event.committed:
-            rows.append(_common_columns(each) | _committed(event))
+            made = [_committed(event)]
         elif isinstance(event, CommitRefused) and event.code != NeedsSpark.code:
-            rows.append(_common_columns(each) | _refused(event))
+            made = [_refused(event)]
         elif isinstance(event, TableAltered):
             altered = {"operation": "alter", "constraint_status": "skipped", "attempts": 1}
-            rows += [
-                _common_columns(each) | altered | {"delta_version": version}
-                for version in _altered_versions(event)
-            ]
-    modes = {table.name: table.schema.schema_mode for table in store.tables}
-    return [{**row, "mode": modes[row["table_name"]]} for row in rows]
+            made = [altered | {"delta_version": version} for version in _versions(event)]
+        rows += [_common_columns(each) | row | {"mode": modes[event.table]} for row in made]
+    return rows
 
 
 def _committed(event: Committed) -> Row:
+    row = {
+        **_fields(event, "operation", "attempts"),
+        "delta_version": event.version,
+        "constraint_status": "skipped",
+        "commit_metadata": _metadata(event.metadata),
+        "duration_ms": round(1000 * event.seconds),
+    }
     if event.operation == RESTORE:
         # A restore writes no rows and is not a transaction.
-        return {
-            "delta_version": event.version,
-            "operation": RESTORE,
-            "constraint_status": "skipped",
-            "attempts": event.attempts,
-            "commit_metadata": _metadata(event.metadata),
-            "duration_ms": round(1000 * event.seconds),
-        }
-    return {
-        "delta_version": event.version,
-        "operation": event.operation,
+        return row
+    return row | {
+        **_fields(event, "conflicts", "rows", "files", "metrics"),
         "constraint_status": "passed",
         "app_id": event.run_id,
         "app_version": event.sequence,
-        "attempts": event.attempts,
-        "conflicts": list(event.conflicts),
-        "commit_metadata": _metadata(event.metadata),
-        "rows": event.rows,
-        "files": event.files,
         "bytes": event.size_bytes,
-        "metrics": event.metrics,
-        "duration_ms": round(1000 * event.seconds),
     }
 
 
@@ -197,7 +183,7 @@ def _refused(event: CommitRefused) -> Row:
         for name in event.violated
     }
     return {
-        "operation": event.operation,
+        **_fields(event, "operation", "conflicts"),
         "constraint_status": "violated" if event.violated else "skipped",
         "constraint_violations": [
             {"name": name, "expression": expression, "sample": samples[name]}
@@ -207,7 +193,6 @@ def _refused(event: CommitRefused) -> Row:
         "app_id": event.run_id,
         "app_version": event.sequence,
         "attempts": max(1, len(event.conflicts)),
-        "conflicts": list(event.conflicts),
         "duration_ms": round(1000 * event.seconds),
     }
 
@@ -217,60 +202,29 @@ def _metadata(text: str | None) -> dict[str, str]:
     stamp = decode_stamp(text)
     if stamp is None:
         return {}
-    fields = {
-        "run_id": stamp.run_id,
-        "sequence": str(stamp.sequence),
-        "operation": stamp.operation,
-        "plan_fingerprint": stamp.plan_fingerprint,
-        **{f"inputs.{name}": str(version) for name, version in stamp.inputs.items()},
-    }
-    return {name: value for name, value in fields.items() if value is not None}
+    fields = structs.asdict(stamp)
+    fields |= {f"inputs.{name}": version for name, version in fields.pop("inputs").items()}
+    return {name: str(value) for name, value in fields.items() if value is not None}
 
 
 def _scans(store: LakeTables, events: Iterable[LoggedEvent]) -> list[Row]:
     """Return a row per scan, of the run and of recorded queries."""
     rows = []
+    lists = ("pushed_filters", "filter_columns", "join_columns", "projected_columns")
     for each in events:
         event = each.event
-        if isinstance(event, Scanned):
-            total, candidates = event.total_files, event.candidate_files
-            counted = total is not None and candidates is not None
-            rows.append(
-                _common_columns(each)
-                | {
-                    "delta_version": event.version,
-                    "total_files": total if counted else None,
-                    "candidate_files": candidates if counted else None,
-                    "pruned_files": total - candidates
-                    if total is not None and candidates is not None
-                    else None,
-                    "purpose": each.purpose,
-                    "pushed_filters": list(event.pushed_filters),
-                    "filter_columns": list(event.filter_columns),
-                    "join_columns": list(event.join_columns),
-                    "projected_columns": list(event.projected_columns),
-                    "projection": _projection(store.table(event.table), event.projection),
-                    "scans": event.count,
-                }
-            )
+        if not isinstance(event, Scanned):
+            continue
+        row = _common_columns(each) | _fields(event, *lists)
+        row |= {"delta_version": event.version, "purpose": each.purpose, "scans": event.count}
+        if event.total_files is not None and event.candidate_files is not None:
+            row |= _fields(event, "total_files", "candidate_files")
+            row["pruned_files"] = event.total_files - event.candidate_files
+        # The expression of each column, if the rows were projected onto the contract.
+        names = store.table(event.table).column_names if event.projection else ()
+        row["projection"] = dict(zip(names, event.projection, strict=True))
+        rows.append(row)
     return rows
-
-
-def _question(question: RecordedQuestion) -> Row:
-    return {
-        "event_time": question.at,
-        "verb": question.verb,
-        "read_run_id": question.run_id,
-        "seconds": question.seconds,
-        "files": question.files,
-        "bytes": question.bytes,
-        "rows": question.rows,
-    }
-
-
-def _projection(table: Table, expressions: Sequence[str]) -> dict[str, str]:
-    """Return the expression of each column; empty if the rows were not projected onto the contract."""
-    return dict(zip(table.column_names, expressions, strict=True)) if expressions else {}
 
 
 def _snapshots(store: LakeTables, events: Iterable[LoggedEvent], options: dict[str, str]) -> list[Row]:
@@ -284,9 +238,11 @@ def _snapshots(store: LakeTables, events: Iterable[LoggedEvent], options: dict[s
             known[each.event.table, each.event.version] = each.event.snapshot
     rows = []
     for (name, version), each in sorted(first.items(), key=lambda item: item[1].at):
-        info = _describe(store, name, version, known)
+        info = known.get((name, version))
+        # No row if the version cannot be opened any more.
+        with suppress(CodeAnatomyError, OSError, ValueError):
+            info = info or read_snapshot_info(store.location(name), version)
         if info is not None:
-            known[name, version] = info
             rows.append(_common_columns(each) | _snapshot(info) | {"storage_options": options})
     return rows
 
@@ -294,42 +250,56 @@ def _snapshots(store: LakeTables, events: Iterable[LoggedEvent], options: dict[s
 def _versions(event: Event) -> Iterable[int]:
     """Return the versions that an event has opened or made."""
     if isinstance(event, TableAltered):
-        return _altered_versions(event)
+        return range(event.from_version + 1, event.version + 1)
     if isinstance(event, GateChecked | Scanned) or (isinstance(event, Committed) and event.committed):
         return (event.version,)
     return ()
 
 
-def _altered_versions(event: TableAltered) -> range:
-    return range(event.from_version + 1, event.version + 1)
-
-
-def _describe(
-    store: LakeTables, name: str, version: int, known: Mapping[tuple[str, int], SnapshotInfo]
-) -> SnapshotInfo | None:
-    """Describe a version: already known, or read from the log."""
-    if (name, version) in known:
-        return known[name, version]
-    # None if the version cannot be opened any more.
-    with suppress(CodeAnatomyError, OSError, ValueError):
-        return read_snapshot_info(store.location(name), version)
-    return None
-
-
 def _snapshot(info: SnapshotInfo) -> Row:
+    committed = datetime.fromtimestamp(info.timestamp_ms / 1000, UTC) if info.timestamp_ms else None
+    features = ("min_reader_version", "min_writer_version", "reader_features", "writer_features")
     return {
         "delta_version": info.version,
-        "committed_at": datetime.fromtimestamp(info.timestamp_ms / 1000, UTC) if info.timestamp_ms else None,
-        "min_reader_version": info.min_reader_version,
-        "min_writer_version": info.min_writer_version,
-        "reader_features": list(info.reader_features),
-        "writer_features": list(info.writer_features),
-        "partition_columns": list(info.partition_columns),
-        "properties": info.properties,
-        "schema_json": info.schema_json,
+        "committed_at": committed,
+        **_fields(info, *features, "partition_columns", "properties", "schema_json"),
     }
 
 
-def _common_columns(each: LoggedEvent) -> Row:
-    """Return the columns that all rows have."""
-    return {"event_time": each.at, "table_name": each.event.table}
+def redactor(profile: RuntimeProfile) -> Callable[[Any], Any]:
+    """Return a function that hides storage options and secrets in all strings of a nested value.
+
+    Secrets are hidden whatever their length, and also the parts of them after a `=` or before the `@` of a
+    URL. Of other storage options only long values are hidden: otherwise every `true` would be.
+
+    >>> options = {"fs.s3a.secret.key": "hush", "fs.s3a.path.style.access": "true"}
+    >>> redactor(RuntimeProfile(storage_options=options))({"error": "403 for hush", "path style": "true"})
+    {'error': '403 for ***', 'path style': 'true'}
+    """
+    # The longest first: one may contain another.
+    hidden = sorted({value for value in _values(profile) if value}, key=lambda value: (-len(value), value))
+    if not hidden:
+        return lambda value: value
+    pattern = re.compile("|".join(map(re.escape, hidden)))
+
+    def redact(value: Any) -> Any:
+        if isinstance(value, str):
+            return pattern.sub(HIDDEN, value)
+        if isinstance(value, dict):
+            return {redact(name): redact(part) for name, part in value.items()}
+        return [redact(part) for part in value] if isinstance(value, list | tuple) else value
+
+    return redact
+
+
+def _values(profile: RuntimeProfile) -> Iterator[str]:
+    """Yield the values that must not be recorded."""
+    policy = StorePolicy.from_profile(profile)
+    stored = {**policy.storage_options, **policy.log_store_options}
+    yield from (value for value in stored.values() if len(value) >= LONG)
+    for name, value in {**profile.spark, **profile.delta, **stored}.items():
+        if SECRET.search(name):
+            yield value
+        if SECRET_INSIDE.search(value):
+            yield value
+            yield from (part for groups in INSIDE.findall(value) for part in groups)

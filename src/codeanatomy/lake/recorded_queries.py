@@ -32,6 +32,7 @@ from msgspec import DecodeError, Meta, Struct, json, structs
 from codeanatomy import catalog
 from codeanatomy.delta.store_policy import is_local, local_path
 from codeanatomy.errors import UnknownName
+from codeanatomy.sources.listing import closing_fd
 
 FOLDER = "observe/_queries"
 # Limits of the file of one process and of the number of files: there may be no run for months.
@@ -110,12 +111,10 @@ def record_queries(root: str, records: Iterable[Record]) -> None:
         file = _spool_file(local_path(root), os.getpid())
         if file is None:
             return
-        descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        with closing_fd(os.open(file, flags, 0o666)) as descriptor:
             if os.fstat(descriptor).st_size + len(lines) <= FILE_BYTES:
                 os.write(descriptor, lines)
-        finally:
-            os.close(descriptor)
 
 
 def take_records(root: str) -> TakenRecords:
@@ -133,29 +132,23 @@ def take_records(root: str) -> TakenRecords:
 
 
 def _sort(records: Iterable[Record]) -> TakenRecords:
-    """Separate queries, which are merged, and questions; of each a limited number."""
-    queries: list[RecordedQuery] = []
+    """Separate queries, which are merged if they differ only in time, and questions; limit both."""
+    queries: dict[RecordedQuery, RecordedQuery] = {}
     questions: list[RecordedQuestion] = []
     for each in records:
-        if isinstance(each, RecordedQuery):
-            queries.append(each)
-        elif len(questions) < MAX_QUESTIONS:
-            questions.append(each)
-    return TakenRecords(_merge(queries), sorted(questions, key=lambda each: each.at))
-
-
-def _merge(queries: Iterable[RecordedQuery]) -> list[RecordedQuery]:
-    """Merge queries that differ only in time, and order them by time."""
-    merged: dict[RecordedQuery, RecordedQuery] = {}
-    for each in queries:
+        if isinstance(each, RecordedQuestion):
+            if len(questions) < MAX_QUESTIONS:
+                questions.append(each)
+            continue
         key = structs.replace(each, at=EPOCH, count=1)
-        known = merged.get(key)
-        if known is not None:
+        if known := queries.get(key):
             at = max(known.at, each.at)
-            merged[key] = structs.replace(each, at=at, count=known.count + each.count)
-        elif len(merged) < MAX_QUERIES:
-            merged[key] = each
-    return sorted(merged.values(), key=lambda each: each.at)
+            queries[key] = structs.replace(each, at=at, count=known.count + each.count)
+        elif len(queries) < MAX_QUERIES:
+            queries[key] = each
+    return TakenRecords(
+        sorted(queries.values(), key=lambda each: each.at), sorted(questions, key=lambda each: each.at)
+    )
 
 
 @cache
@@ -188,40 +181,30 @@ def _modified_ns(file: Path) -> int:
 
 
 def _read_files(files: Iterable[Path]) -> Iterator[Record]:
-    """Yield the records in files, in their order, up to the limit of bytes."""
+    """Yield the valid records in files, in their order, up to the limit of bytes."""
     left = ALL_BYTES
     for file in files:
         text = _read(file, min(left, FILE_BYTES))
         left -= len(text)
-        yield from _decode(text)
+        for line in text.splitlines():
+            for decoder in LINES:
+                # DecodeError covers invalid values; invalid UTF-8 is an error of its own.
+                with suppress(DecodeError, UnicodeDecodeError, RecursionError, UnknownName):
+                    record = decoder.decode(line)
+                    if isinstance(record, RecordedQuestion) or _is_possible(record):
+                        yield record
+
+
+def _is_possible(query: RecordedQuery) -> bool:
+    """Return whether the values of a query fit together; raise UnknownName for an unknown table."""
+    catalog.table(query.table)
+    return (query.candidate_files or 0) <= (query.total_files or 0)
 
 
 def _read(file: Path, limit: int) -> bytes:
     """Read the beginning of a regular file; nothing from a link, pipe or folder."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with closing_fd(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as descriptor:
+            return os.read(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
     except OSError:
         return b""
-    try:
-        return os.read(descriptor, limit) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    finally:
-        os.close(descriptor)
-
-
-def _decode(text: bytes) -> Iterator[Record]:
-    """Yield the valid records of a text."""
-    for line in text.splitlines():
-        for decoder in LINES:
-            # DecodeError covers invalid values; invalid UTF-8 is an error of its own.
-            with suppress(DecodeError, UnicodeDecodeError, RecursionError, UnknownName):
-                record = decoder.decode(line)
-                if _is_valid(record):
-                    yield record
-
-
-def _is_valid(record: Record) -> bool:
-    """Return whether the values of a record fit together; raise UnknownName for an unknown table."""
-    if isinstance(record, RecordedQuestion):
-        return True
-    catalog.table(record.table)
-    return (record.candidate_files or 0) <= (record.total_files or 0)

@@ -96,9 +96,11 @@ class Snapshot(Struct, frozen=True):
     def open(cls, root: str, as_of: str | None = None) -> Snapshot:
         """Open the newest published run, the run with an id or prefix, or the newest one at a time."""
         runs = recorded_runs(root, as_of)
-        if as_of is not None and not is_time(as_of) and not runs[-1].succeeded:
+        last = runs[-1]
+        if as_of is not None and not is_time(as_of) and not last.succeeded:
+            failure = next((row.error for row in last.rows if row.error), last.rows[0].status)
             raise TableMissing(
-                f"run {runs[-1].run_id} has published nothing: {_failure(runs[-1])!r}",
+                f"run {last.run_id} has published nothing: {failure!r}",
                 "open another run; `codeanatomy runs` lists them",
             )
         return cls.after(root, runs)
@@ -108,12 +110,9 @@ class Snapshot(Struct, frozen=True):
         """Return the published state after these runs."""
         published = [run for run in runs if run.succeeded]
         if not published:
-            raise TableMissing(
-                f"nothing is published in {root}: no build has succeeded",
-                "see `codeanatomy errors`, fix the failure and build again"
-                if runs
-                else "build the lake first",
-            )
+            retry = "see `codeanatomy errors`, fix the failure and build again"
+            message = f"nothing is published in {root}: no build has succeeded"
+            raise TableMissing(message, retry if runs else "build the lake first")
         last = published[-1]
         return cls(
             root,
@@ -193,16 +192,14 @@ def recorded_runs(root: str, as_of: str | None = None) -> list[RecordedRun]:
         from codeanatomy.lake.lease import is_stale, read_lease
 
         writer = read_lease(root)
-        if writer is not None:
-            is_dead = is_stale(writer, datetime.now(UTC))
+        if writer is not None and is_stale(writer, datetime.now(UTC)):
             raise TableMissing(
-                f"nothing is published in {root}; "
-                + (
-                    f"its only run is dead: {writer.holder}"
-                    if is_dead
-                    else f"being written by {writer.holder}"
-                ),
-                "build it again" if is_dead else "wait until it is built: `codeanatomy status`",
+                f"nothing is published in {root}; its only run is dead: {writer.holder}", "build it again"
+            )
+        if writer is not None:
+            raise TableMissing(
+                f"nothing is published in {root}; being written by {writer.holder}",
+                "wait until it is built: `codeanatomy status`",
             )
         raise TableMissing(f"a lake was never written at {root}", "check the path of the lake, or build it")
     if as_of is None:
@@ -214,9 +211,8 @@ def find_run(runs: Sequence[RecordedRun], name: str) -> RecordedRun:
     """Return the run with this id, or the only run with this prefix; `latest` is the newest."""
     if name == LATEST and runs:
         return runs[-1]
-    matches = [run for run in runs if run.run_id == name] or [
-        run for run in runs if name and run.run_id.startswith(name)
-    ]
+    matches = [run for run in runs if run.run_id == name]
+    matches = matches or [run for run in runs if name and run.run_id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     what = f"run, {len(matches):,} begin with" if matches else "run"
@@ -259,16 +255,10 @@ def parse_time(as_of: str) -> datetime:
 def _until(runs: Sequence[RecordedRun], as_of: str) -> list[RecordedRun]:
     time = parse_time(as_of)
     ended = [run for run in runs if run.finished_at.replace(microsecond=0) <= time]
-    if not any(run.succeeded for run in ended):
-        first = next((run for run in runs if run.succeeded), None)
-        hint = (
-            f"choose a later time; the first run was published at {first.finished_at:%Y-%m-%dT%H:%M:%SZ}"
-            if first
-            else "build the lake first"
-        )
-        raise TableMissing(f"nothing was published by {time.isoformat()}", hint)
-    return ended
-
-
-def _failure(run: RecordedRun) -> str:
-    return next((row.error for row in run.rows if row.error), run.rows[0].status)
+    if any(run.succeeded for run in ended):
+        return ended
+    hint = "build the lake first"
+    if first := next((run for run in runs if run.succeeded), None):
+        published = f"{first.finished_at:%Y-%m-%dT%H:%M:%SZ}"
+        hint = f"choose a later time; the first run was published at {published}"
+    raise TableMissing(f"nothing was published by {time.isoformat()}", hint)

@@ -33,7 +33,7 @@ from codeanatomy.delta.write.small_rows import append_small, refuse_unwritable
 from codeanatomy.errors import CodeAnatomyError, StorageFailure, TableMissing
 from codeanatomy.lake.lease import Lease, acquire, read_lease
 from codeanatomy.lake.manifest import Mode, manifest_version
-from codeanatomy.lake.redaction import redactor
+from codeanatomy.lake.observations import redactor
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.logs import Log
 from codeanatomy.maintain.republish import RepublishingRun, republish

@@ -29,8 +29,7 @@ from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import ChangeWindow, RunManifest
-from codeanatomy.lake.observations import EventLog
-from codeanatomy.lake.redaction import redactor
+from codeanatomy.lake.observations import EventLog, redactor
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.build_session import BuildSession

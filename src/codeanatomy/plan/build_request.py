@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -90,7 +91,7 @@ class BuildRequest(Struct, frozen=True):
     wait: bool = True
     # Rebuild all files of each repository instead of refreshing it.
     full: bool = False
-    # Git commit: files that git reports unchanged since then are not read (see `git_changes`).
+    # Git commit: files that git reports unchanged since then are not read (see `GitBaseline`).
     since: str | None = None
     # Facts of a caller's Spark session; None: the settings choose the engine.
     session: EngineFacts | None = None
@@ -142,26 +143,18 @@ def source_inputs(
     request: BuildRequest, digests: Mapping[str, str], listings: Mapping[str, Listing]
 ) -> dict[str, dict[str, str]]:
     """Return the digest of the source, the SCIP index or tool, and the package of a root, by repository."""
-    auto = _scip_tool() if request.scip.auto else "off"
+    auto = "off"
+    if request.scip.auto:
+        tool = find_scip_python()
+        auto = "auto, not installed" if tool is None else f"auto, {tool_version(tool)}"
     inputs: dict[str, dict[str, str]] = {}
     for repo_id, digest in digests.items():
-        inputs[repo_id] = {"source": digest, "scip": _scip_input(request.scip.given.get(repo_id), auto)}
+        inputs[repo_id] = {"source": digest, "scip": auto}
+        if given := request.scip.given.get(repo_id):
+            # The extractor records why an index cannot be read as an error row.
+            inputs[repo_id]["scip"] = "unreadable"
+            with suppress(OSError), given.open("rb") as file:
+                inputs[repo_id]["scip"] = hashlib.file_digest(file, "sha256").hexdigest()
         if listings[repo_id].package:
             inputs[repo_id]["package"] = listings[repo_id].package
     return inputs
-
-
-def _scip_tool() -> str:
-    tool = find_scip_python()
-    return "auto, not installed" if tool is None else f"auto, {tool_version(tool)}"
-
-
-def _scip_input(given: Path | None, otherwise: str) -> str:
-    if given is None:
-        return otherwise
-    try:
-        with given.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        # The extractor records the reason as an error row.
-        return "unreadable"

@@ -52,7 +52,7 @@ class FeedChanges(Struct, frozen=True):
 
 def feeds_of(inputs: Iterable[str]) -> tuple[str, ...]:
     """Return the inputs of a step that record their changes."""
-    return tuple(name for name in inputs if "change_data_feed" in catalog.table(name).write.enable_features)
+    return tuple(name for name in inputs if FEED in catalog.table(name).write.enable_features)
 
 
 def read_feeds(

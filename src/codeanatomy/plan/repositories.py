@@ -9,12 +9,10 @@ Tests: `tests/unit/plan/test_repositories.py`.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -22,20 +20,18 @@ from msgspec import Struct, structs
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.delta.store_policy import path_of
 from codeanatomy.errors import CodeAnatomyError, UsageError
-from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.changes import GitBaseline
 from codeanatomy.plan.stored_sources import is_stored, list_stored
 from codeanatomy.progress import Progress
 from codeanatomy.sources.detect import list_source
 from codeanatomy.sources.digest import FileStates, file_states, states_digest
-from codeanatomy.sources.listing import FILE_FLAGS, Listing, closing_fd, decode_location
+from codeanatomy.sources.git import checked_out_commit
+from codeanatomy.sources.listing import Listing
 from codeanatomy.sources.root_package import ARCHIVE, root_package
 
 # A name is part of ids and log lines, so it has no spaces, separators or quotes.
 NAME = re.compile(r"[\w.@+-][\w.@+/-]*")
 NAMED = re.compile(rf"({NAME.pattern})=(.+)", re.DOTALL)
-COMMIT = re.compile(r"[0-9a-f]{40,64}")
-# Bytes read of a ref file; in a longer packed-refs file the commit may not be found.
-REF_BYTES = 16_000_000
 
 
 class Repository(Struct, frozen=True):
@@ -66,7 +62,9 @@ def parse_repositories(
                 f"--repo-id names one repository, got {len(repositories)}", "write NAME=PATH for each of them"
             )
         repositories = [Repository(_checked_name(repo_id), repositories[0].path)]
-    _refuse_duplicates(repository.repo_id for repository in repositories)
+    twice = [name for name, count in Counter(each.repo_id for each in repositories).items() if count > 1]
+    if twice:
+        raise UsageError(f"several sources are named {', '.join(twice)}", "write NAME=PATH for each")
     return repositories
 
 
@@ -104,18 +102,16 @@ def list_repositories(
     for ready, repository in enumerate(repositories, start=1):
         try:
             listing = list_repository(repository.path, options)
-            package = root_package(listing, repository.repo_id, options)
-            listing = structs.replace(listing, package=package)
+            listing = structs.replace(listing, package=root_package(listing, repository.repo_id, options))
         except CodeAnatomyError as problem:
-            failed[repository.repo_id] = (
-                f"{problem.message} ({problem.hint})" if problem.hint else problem.message
-            )
+            hint = f" ({problem.hint})" if problem.hint else ""
+            failed[repository.repo_id] = f"{problem.message}{hint}"
         else:
             name = repository.repo_id
+            listings[name], commits[name] = listing, checked_out_commit(listing)
             states[name] = (
-                file_states(listing, options) if since is None else since.file_states(name, listing, options)
+                since.file_states(name, listing, options) if since else file_states(listing, options)
             )
-            listings[name], commits[name] = listing, git_commit(listing)
             paths += len(listing.entries)
         last = ready == len(repositories)
         progress.update("list", f"{ready}/{len(repositories)} repositories, {paths:,} paths", last=last)
@@ -127,28 +123,6 @@ def list_repositories(
 def list_repository(path: Path | str, options: ExtractOptions) -> Listing:
     """List the files of a folder or an archive, given its path or the URI of an object store."""
     return list_stored(str(path), options) if is_stored(path) else list_source(Path(path), options)
-
-
-def refuse_empty_build(listed: ListedRepositories) -> None:
-    """Raise UsageError if none of the repositories could be opened."""
-    if not listed.listings:
-        errors = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
-        raise UsageError(f"nothing can be built: {errors}", "fix the problem above and run the command again")
-
-
-def git_commit(listing: Listing) -> str | None:
-    """Read the commit of a work tree from git's files; None for an archive, a store, and outside of git."""
-    if listing.kind != "folder":
-        return None
-    root = Path(decode_location(listing.root))
-    for folder in (root, *root.parents):
-        git = folder / ".git"
-        if git.is_dir():
-            return _head(git)
-        if os.path.lexists(git):
-            # A submodule or an additional work tree: the commit of a parent folder is not its commit.
-            return None
-    return None
 
 
 def _repository(source: str, base: Path) -> Repository:
@@ -191,35 +165,3 @@ def _lines(repos_file: Path) -> list[str]:
         raise UsageError(f"cannot read {repos_file}: {problem}", "one NAME=PATH per line, UTF-8") from problem
     lines = (line.strip() for line in text.splitlines())
     return [line for line in lines if line and not line.startswith("#")]
-
-
-def _refuse_duplicates(names: Iterable[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise UsageError(f"several sources are named {', '.join(twice)}", "write NAME=PATH for each")
-
-
-def _head(git: Path) -> str | None:
-    """Resolve HEAD. The files are not trusted: only a well-formed hash is returned."""
-    head = _read(git / "HEAD").strip()
-    if head.startswith("ref: "):
-        name = head.removeprefix("ref: ")
-        if ".." in name or name.startswith("/"):
-            return None
-        packed = (line.split(" ") for line in _read(git / "packed-refs").splitlines())
-        known = {parts[1]: parts[0] for parts in packed if len(parts) == 2}
-        head = _read(git / name).strip() or known.get(name, "")
-    return head if COMMIT.fullmatch(head) else None
-
-
-def _read(path: Path) -> str:
-    """Read a small file of git; empty if it is not a regular file or cannot be read."""
-    try:
-        with closing_fd(os.open(path, FILE_FLAGS)) as fd:
-            return (
-                os.read(fd, REF_BYTES).decode("utf-8", "replace")
-                if stat.S_ISREG(os.fstat(fd).st_mode)
-                else ""
-            )
-    except (OSError, ValueError):
-        return ""

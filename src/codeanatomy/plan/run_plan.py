@@ -21,24 +21,28 @@ The plan is made without a JVM. Tests: `tests/unit/plan/test_run_plan.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct, structs
 
 from codeanatomy import catalog, node_ids
+from codeanatomy.catalog.readers import VECTORS, VECTORS_NAME, without_vectors
+from codeanatomy.catalog.settings import Readers
 from codeanatomy.catalog.spec import Table
 from codeanatomy.config import Engine
+from codeanatomy.delta.gate import gate_error, gate_problems
 from codeanatomy.delta.log.folder import listed_once
-from codeanatomy.delta.read.light import logged_paths, newest_version_or_none
+from codeanatomy.delta.read.light import logged_paths, newest_version_or_none, table_facts
 from codeanatomy.delta.read.open_table import newest_version
 from codeanatomy.delta.read.readable import damaged_tables, is_readable
 from codeanatomy.delta.store_policy import is_local
 from codeanatomy.delta.write.file_commits import has_simple_policy
 from codeanatomy.errors import (
     ContractError,
+    FeatureError,
     FeedLost,
     StorageFailure,
     StoreUnavailable,
@@ -52,6 +56,7 @@ from codeanatomy.lake.lease import LeaseRow, StepDone
 from codeanatomy.lake.manifest import LOST_MANIFEST, OutputPin, RunManifest
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.snapshot import RECORDS, Snapshot
+from codeanatomy.plan.build_request import MAX_SHOWN, BuildRequest
 from codeanatomy.plan.changes import FILES, Impact, SourceChange, read_file_states, source_changes
 from codeanatomy.plan.feeds import FeedChanges, has_changes, read_feeds, require_feeds
 from codeanatomy.plan.steps import (
@@ -194,16 +199,16 @@ class PlanRequest(Struct, frozen=True):
 class LakeState(Struct, frozen=True):
     """State of a lake before a run: the published snapshot and the newest table versions."""
 
-    run_id: str | None
-    published_at: datetime | None
+    run_id: str | None = None
+    published_at: datetime | None = None
     # Published version of each table, with its row count and protocol.
-    outputs: dict[str, OutputPin]
+    outputs: dict[str, OutputPin] = {}
     # Newest succeeded manifest row of each repository.
-    repositories: dict[str, RunManifest]
+    repositories: dict[str, RunManifest] = {}
     # Newest version of each table that exists.
-    newest: dict[str, int]
+    newest: dict[str, int] = {}
     # Published tables with missing files or log entries.
-    damaged: frozenset[str]
+    damaged: frozenset[str] = frozenset()
     # By repository.
     cursors: dict[str, Cursors] = {}
     # Version of each table of records (manifest, cursors, events) that cannot be read.
@@ -231,14 +236,14 @@ def _read_state(root: str, written: Sequence[str], *, full: bool) -> LakeState:
     try:
         lake = Snapshot.open(root)
     except TableMissing:
-        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
+        return LakeState(newest=newest, lost_records=lost)
     except StoreUnavailable:
         raise
     except StorageFailure:
         if not full:
             raise
         lost[MANIFEST] = newest_version(root, MANIFEST)
-        return LakeState(None, None, {}, {}, newest, frozenset(), lost_records=lost)
+        return LakeState(newest=newest, lost_records=lost)
     # Tables that are no longer in the catalogue are ignored.
     pins = {name: pin for name, pin in lake.pins.items() if name in written}
     damaged = frozenset(damaged_tables(root, {name: pin.version for name, pin in pins.items()}))
@@ -251,6 +256,57 @@ def written_tables(tables: Sequence[Table]) -> tuple[str, ...]:
     return tuple(name for step in steps_of(tables) for name in step.outputs)
 
 
+def tables_for_lake(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
+    """Return the tables of a lake: stored ones keep their features, new ones get what the others have.
+
+    A lake stays as it was born until `codeanatomy maintain --readers` changes it; the tables of a new one
+    have no deletion vectors, so that every reader opens them. Rows and fingerprints do not depend on it.
+    Raise FeatureError if the setting `delta.readers` differs, GateError if a published table fails its gate.
+    """
+    root, tables, readers = request.lake, request.settings.tables, request.settings.delta.readers
+    stored = stored_features(root, state.outputs, state.newest)
+    with_vectors = [name for name, features in stored.items() if VECTORS_NAME in features]
+    declared = {table.name for table in tables if VECTORS in table.write.enable_features}
+    if readers == "all":
+        _refuse_features(root, readers, with_vectors, "deletion vectors, which not every reader supports")
+    if readers == "modern":
+        lacking = [name for name in stored if name not in with_vectors and name in declared]
+        _refuse_features(root, readers, lacking, "no deletion vectors")
+    if readers == "all" or (readers is None and not with_vectors):
+        tables = without_vectors(tables)
+    for table in tables:
+        pin = state.outputs.get(table.name)
+        if pin is None or pin.min_reader_version is None or pin.min_writer_version is None:
+            continue
+        problems = gate_problems(table.gate, pin.min_reader_version, pin.min_writer_version, pin.features)
+        if problems:
+            raise gate_error(table.name, pin.version, problems)
+    return tables
+
+
+def stored_features(
+    root: str, pins: Mapping[str, OutputPin], newest: Mapping[str, int]
+) -> dict[str, tuple[str, ...]]:
+    """Return the features of the tables of a lake: of the published version, or else of the newest."""
+    published = {name: pin.features for name, pin in pins.items() if pin.min_reader_version is not None}
+    others: dict[str, tuple[str, ...]] = {}
+    for name, version in newest.items():
+        if name not in pins:
+            # A damaged table that no run has published is written anew.
+            with suppress(StorageFailure):
+                others[name] = table_facts(root, name, version).features
+    return published | others
+
+
+def _refuse_features(root: str, readers: Readers, names: Sequence[str], have: str) -> None:
+    if names:
+        listed = ", ".join(names[:MAX_SHOWN]) + (", ..." if len(names) > MAX_SHOWN else "")
+        raise FeatureError(
+            f"delta.readers is {readers}, but {len(names)} tables of {root} have {have}: {listed}",
+            f"codeanatomy maintain --readers {readers} --lake {root}",
+        )
+
+
 def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) -> Plan:
     """Plan a run; `before` is the lease row of the last run, if that run may be resumed."""
     steps = steps_of(request.tables, request.until)
@@ -260,59 +316,7 @@ def plan_run(request: PlanRequest, state: LakeState, before: LeaseRow | None) ->
         )
     _refuse_partial_repair(steps, request, state)
     _refuse_mixed_ids(request, state)
-    rules = rule_fingerprints(steps, request.build_inputs, request.tables)
-    prints = _fingerprints(steps, request, rules)
-    resumed = _resumable_steps(steps, prints, state, before)
-    actions = {
-        step.name: {
-            repo_id: _action(step, repo_id, prints, rules, state, resumed, request)
-            for repo_id in request.source_inputs
-        }
-        for step in steps
-    }
-    written = {name for step in steps for name in step.outputs}
-    # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones. So do
-    # those of a full build of a whole lake: it reads no older row, which may be damaged too.
-    is_whole = request.full and state.repositories.keys() <= request.source_inputs.keys()
-    rebuilt = (state.pins.keys() if is_whole else state.damaged) & written
-    target = {name: version for name, version in state.pins.items() if name not in rebuilt}
-    for done in resumed.values():
-        target |= {name: max(version, target.get(name, -1)) for name, version in done.pins.items()}
-    planner = _RefreshPlanner(steps, actions, rules, state, request, target)
-    changes, pending = planner.plan()
-    # Of a table whose newest entries are lost, the published version is the newest one that was known.
-    newest = {**state.newest, **{name: max(state.newest.get(name, -1), state.pins[name]) for name in rebuilt}}
-    undo = tuple(
-        Undo(name, version, target.get(name))
-        for name, version in newest.items()
-        if version != target.get(name)
-        and name not in state.damaged - rebuilt
-        and not (name not in target and name in state.newest and _is_empty(request.lake, name, version))
-    )
-    undo += tuple(Undo(name, version, None) for name, version in state.lost_records.items())
-    busy = [
-        step
-        for step in steps
-        if any(action in ("run", "refresh") for action, _ in actions[step.name].values())
-    ]
-    # Tables that this run writes are read at their new version.
-    changing = {name for step in busy for name in step.outputs}
-    pins = {name: version for name, version in target.items() if name not in changing}
-    planned = tuple(_planned_step(step, actions[step.name], prints[step.name], pins) for step in steps)
-    resumes = before.run_id if before is not None and resumed else None
-    return Plan(
-        request.lake,
-        state.run_id,
-        resumes,
-        undo,
-        target,
-        planned,
-        request.failed,
-        changes,
-        pending,
-        tuple(planner.lost),
-        engine_facts=request.engine_facts,
-    )
+    return _Planner(steps, request, state, before).plan()
 
 
 def refuse_features(lake: str, tables: Sequence[Table], until: str | None) -> None:
@@ -329,19 +333,12 @@ def refuse_features(lake: str, tables: Sequence[Table], until: str | None) -> No
 
 def with_fingerprints(plan: Plan, request: PlanRequest) -> Plan:
     """Return the plan with the fingerprints of another request for the same repositories."""
-    all_steps = steps_of(request.tables, request.until)
-    rules = rule_fingerprints(all_steps, request.build_inputs, request.tables)
-    prints = _fingerprints(all_steps, request, rules)
-    steps = (
-        structs.replace(
-            step,
-            repositories=tuple(
-                structs.replace(each, fingerprint=prints[step.name][each.repo_id])
-                for each in step.repositories
-            ),
-        )
-        for step in plan.steps
-    )
+    _, prints = _fingerprints(steps_of(request.tables, request.until), request)
+    steps = []
+    for step in plan.steps:
+        own = prints[step.name]
+        actions = (structs.replace(each, fingerprint=own[each.repo_id]) for each in step.repositories)
+        steps.append(structs.replace(step, repositories=tuple(actions)))
     return structs.replace(plan, steps=tuple(steps))
 
 
@@ -375,151 +372,193 @@ def _refuse_mixed_ids(request: PlanRequest, state: LakeState) -> None:
         )
 
 
-# By step, then by repository.
-Prints: TypeAlias = Mapping[str, Mapping[str, str]]
-Actions: TypeAlias = dict[str, dict[str, tuple[Action, str]]]
-
-
-def _fingerprints(steps: Sequence[Step], request: PlanRequest, rules: Mapping[str, str]) -> Prints:
+def _fingerprints(
+    steps: Sequence[Step], request: PlanRequest
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """Return the fingerprints of the rules by step, and those of the steps by step and repository."""
+    rules = rule_fingerprints(steps, request.build_inputs, request.tables)
     prints: dict[str, dict[str, str]] = {}
     for step in steps:
-        prints[step.name] = {
-            repo_id: step_fingerprint(
-                step,
-                repo_id,
-                {name: prints[name][repo_id] for name in step.after} if step.after else source,
-                rules[step.name],
-            )
-            for repo_id, source in request.source_inputs.items()
+        prints[step.name] = {}
+        for repo_id, source in request.source_inputs.items():
+            inputs = {name: prints[name][repo_id] for name in step.after} if step.after else source
+            prints[step.name][repo_id] = step_fingerprint(step, repo_id, inputs, rules[step.name])
+    return rules, prints
+
+
+class _Planner:
+    """Decides which steps run, and then where a refresh is sufficient."""
+
+    def __init__(
+        self, steps: Sequence[Step], request: PlanRequest, state: LakeState, before: LeaseRow | None
+    ) -> None:
+        self.steps, self.request, self.state, self.before = steps, request, state, before
+        self.rules, self.prints = _fingerprints(steps, request)
+        self.resumed = self._resumable_steps()
+        # By step and repository.
+        self.actions: dict[str, dict[str, tuple[Action, str]]] = {
+            step.name: {repo_id: self._action(step, repo_id) for repo_id in request.source_inputs}
+            for step in steps
         }
-    return prints
+        # A damaged table starts without rows: the remaining rows cannot be matched with the missing ones. So
+        # do those of a full build of a whole lake: it reads no older row, which may be damaged too.
+        is_whole = request.full and state.repositories.keys() <= request.source_inputs.keys()
+        written = {name for step in steps for name in step.outputs}
+        self.rebuilt = (state.pins.keys() if is_whole else state.damaged) & written
+        # Versions that the run starts from.
+        self.pins = {name: version for name, version in state.pins.items() if name not in self.rebuilt}
+        for done in self.resumed.values():
+            self.pins |= {name: max(version, self.pins.get(name, -1)) for name, version in done.pins.items()}
+        # What is missing of feeds, by step and repository.
+        self.lost: list[str] = []
 
+    def plan(self) -> Plan:
+        """Return the plan, with the files of the refreshes that it contains."""
+        changes, pending = self._plan_refreshes()
+        # Tables that this run writes are read at their new version.
+        changing: set[str] = set()
+        for step in self.steps:
+            if any(action in ("run", "refresh") for action, _ in self.actions[step.name].values()):
+                changing.update(step.outputs)
+        planned = tuple(
+            PlannedStep(
+                step.name,
+                step.after,
+                {name: None if name in changing else self.pins.get(name) for name in step.inputs},
+                step.outputs,
+                tuple(
+                    PlannedAction(repo_id, action, why, self.prints[step.name][repo_id])
+                    for repo_id, (action, why) in self.actions[step.name].items()
+                ),
+            )
+            for step in self.steps
+        )
+        return Plan(
+            self.request.lake,
+            self.state.run_id,
+            self.before.run_id if self.before is not None and self.resumed else None,
+            tuple(self._undo()),
+            self.pins,
+            planned,
+            self.request.failed,
+            changes,
+            pending,
+            tuple(self.lost),
+            engine_facts=self.request.engine_facts,
+        )
 
-def _resumable_steps(
-    steps: Sequence[Step], prints: Prints, state: LakeState, before: LeaseRow | None
-) -> dict[str, StepDone]:
-    """Return the steps that an unfinished run completed with the same fingerprints and repositories."""
-    if before is None or before.base_run_id != state.run_id or before.run_id == state.run_id:
-        return {}
-    done = {each.step_name: each for each in before.done}
-    resumable: dict[str, StepDone] = {}
-    for step in steps:
-        completed = done.get(step.name)
-        if completed is None or not completed.fingerprints.items() <= prints[step.name].items():
-            continue
-        exists = all(state.newest.get(name, -1) >= version for name, version in completed.pins.items())
-        if exists and all(name in resumable for name in step.after if name in done):
-            resumable[step.name] = completed
-    # Else rows of other repositories that the unfinished run wrote would be published incomplete.
-    return resumable if set(done) == set(resumable) else {}
+    def _undo(self) -> Iterator[Undo]:
+        """Yield the rollbacks of tables that are not at the version that the run starts from."""
+        state = self.state
+        # Of a table whose newest entries are lost, the published version is the newest one that was known.
+        known = {name: max(state.newest.get(name, -1), state.pins[name]) for name in self.rebuilt}
+        for name, version in {**state.newest, **known}.items():
+            target = self.pins.get(name)
+            if version == target or name in state.damaged - self.rebuilt:
+                continue
+            if target is None and name in state.newest and _is_empty(self.request.lake, name, version):
+                continue
+            yield Undo(name, version, target)
+        for name, version in state.lost_records.items():
+            yield Undo(name, version, None)
 
+    def _resumable_steps(self) -> dict[str, StepDone]:
+        """Return the steps that an unfinished run completed with the same fingerprints and repositories."""
+        before = self.before
+        if before is None or before.base_run_id != self.state.run_id or before.run_id == self.state.run_id:
+            return {}
+        done = {each.step_name: each for each in before.done}
+        resumable: dict[str, StepDone] = {}
+        for step in self.steps:
+            completed = done.get(step.name)
+            if completed is None or not completed.fingerprints.items() <= self.prints[step.name].items():
+                continue
+            exists = all(self.state.newest.get(name, -1) >= pin for name, pin in completed.pins.items())
+            if exists and all(name in resumable for name in step.after if name in done):
+                resumable[step.name] = completed
+        # Else rows of other repositories that the unfinished run wrote would be published incomplete.
+        return resumable if set(done) == set(resumable) else {}
 
-def _action(
-    step: Step,
-    repo_id: str,
-    prints: Prints,
-    rules: Mapping[str, str],
-    state: LakeState,
-    resumed: Mapping[str, StepDone],
-    request: PlanRequest,
-) -> tuple[Action, str]:
-    if step.name in resumed and repo_id in resumed[step.name].fingerprints:
-        return "resume", "done by a run that did not finish"
-    row = state.repositories.get(repo_id)
-    if row is None:
-        return "run", "never built"
-    is_same = _has_current_ids(row) and row.plan_fingerprints.get(step.name) == prints[step.name][repo_id]
-    damaged = sorted(state.damaged.intersection(step.outputs))
-    if is_same and not damaged and not request.full:
-        return "skip", f"unchanged since run {row.run_id}"
-    reasons = [f"{', '.join(damaged)} is damaged or missing"] if damaged else []
-    if not is_same:
-        reasons.append(_change_reason(step, repo_id, prints, rules, row, request))
-    if not reasons:
-        reasons.append(FULL)
-    return "run", ", and ".join(reasons)
+    def _action(self, step: Step, repo_id: str) -> tuple[Action, str]:
+        """Return the action of a step without refreshes, and its reason."""
+        if step.name in self.resumed and repo_id in self.resumed[step.name].fingerprints:
+            return "resume", "done by a run that did not finish"
+        row = self.state.repositories.get(repo_id)
+        if row is None:
+            return "run", "never built"
+        known, made = row.plan_fingerprints.get(step.name), self.prints[step.name][repo_id]
+        is_same = _has_current_ids(row) and known == made
+        damaged = sorted(self.state.damaged.intersection(step.outputs))
+        if is_same and not damaged and not self.request.full:
+            return "skip", f"unchanged since run {row.run_id}"
+        reasons = [f"{', '.join(damaged)} is damaged or missing"] if damaged else []
+        if not is_same:
+            reasons.append(self._change_reason(step, row))
+        return "run", ", and ".join(reasons or [FULL])
 
+    def _change_reason(self, step: Step, row: RunManifest) -> str:
+        """Describe all differences from the published run."""
+        if step.name not in row.plan_fingerprints:
+            return "last built without it"
+        if not _has_current_ids(row):
+            made = node_ids.ID_VERSION
+            return (
+                f"its ids are of version {row.id_version}, this release makes version {made}: all steps run"
+            )
+        if row.plan_fingerprints[step.name].startswith(RESTORED_PREFIX):
+            return "one of its tables, or of those that it reads, was restored alone"
+        own = changed_rules(row.rule_fingerprints.get(step.name), self.rules[step.name])
+        changed = [
+            name for name in step.after if row.plan_fingerprints.get(name) != self.prints[name][row.repo_id]
+        ]
+        if step.name == EXTRACT:
+            if self.request.source_inputs[row.repo_id]["source"] != row.source_digest:
+                # Settings and code decide which files are listed and read.
+                changed.append("the source as it is read" if own else "the source")
+            if other := self._other_input(row):
+                changed.append(other)
+        *others, last = [*changed, *own] or ["its inputs"]
+        return f"{', '.join(others)} and {last} changed" if others else f"{last} changed"
 
-def _change_reason(
-    step: Step,
-    repo_id: str,
-    prints: Prints,
-    rules: Mapping[str, str],
-    row: RunManifest,
-    request: PlanRequest,
-) -> str:
-    """Describe all differences from the published run."""
-    if step.name not in row.plan_fingerprints:
-        return "last built without it"
-    if not _has_current_ids(row):
-        made = node_ids.ID_VERSION
-        return f"its ids are of version {row.id_version}, this release makes version {made}: all steps run"
-    if row.plan_fingerprints[step.name].startswith(RESTORED_PREFIX):
-        return "one of its tables, or of those that it reads, was restored alone"
-    own = changed_rules(row.rule_fingerprints.get(step.name), rules[step.name])
-    changed = [name for name in step.after if row.plan_fingerprints.get(name) != prints[name][repo_id]]
-    if step.name == EXTRACT:
-        if request.source_inputs[repo_id]["source"] != row.source_digest:
-            # Settings and code decide which files are listed and read.
-            changed.append("the source as it is read" if own else "the source")
-        if other := _other_input(step, repo_id, row, request):
-            changed.append(other)
-    *others, last = [*changed, *own] or ["its inputs"]
-    return f"{', '.join(others)} and {last} changed" if others else f"{last} changed"
+    def _other_input(self, row: RunManifest) -> str:
+        """Name the input that differs besides the source, if any: they are only parts of a fingerprint."""
+        step, repo_id = self.steps[0], row.repo_id
+        before, known = row.rule_fingerprints.get(step.name), row.plan_fingerprints[step.name]
+        if row.source_digest is None or before is None:
+            return ""
+        inputs = {**self.request.source_inputs[repo_id], "source": row.source_digest}
+        if step_fingerprint(step, repo_id, inputs, before) == known:
+            return ""
+        inputs.pop("package", None)
+        earlier = (inputs, {**inputs, "package": import_name(repo_id)})
+        is_package = any(step_fingerprint(step, repo_id, each, before) == known for each in earlier)
+        return PACKAGE_INPUT if is_package else SCIP_INPUT
 
-
-def _other_input(step: Step, repo_id: str, row: RunManifest, request: PlanRequest) -> str:
-    """Name the input that is another one besides the source, if any: they are only parts of a fingerprint."""
-    before, known = row.rule_fingerprints.get(step.name), row.plan_fingerprints[step.name]
-    if row.source_digest is None or before is None:
-        return ""
-    inputs = {**request.source_inputs[repo_id], "source": row.source_digest}
-    if step_fingerprint(step, repo_id, inputs, before) == known:
-        return ""
-    inputs.pop("package", None)
-    earlier = (inputs, {**inputs, "package": import_name(repo_id)})
-    is_package = any(step_fingerprint(step, repo_id, each, before) == known for each in earlier)
-    return PACKAGE_INPUT if is_package else SCIP_INPUT
-
-
-def _has_current_ids(row: RunManifest) -> bool:
-    return row.id_version == node_ids.ID_VERSION
-
-
-@dataclass(frozen=True)
-class _RefreshPlanner:
-    """Replaces the action run by refresh where that is sufficient."""
-
-    steps: Sequence[Step]
-    actions: Actions
-    rules: Mapping[str, str]
-    state: LakeState
-    request: PlanRequest
-    # Versions that the run starts from.
-    pins: Mapping[str, int]
-    # What is missing of feeds, by step and repository.
-    lost: list[str] = field(default_factory=list)
-
-    def plan(self) -> tuple[dict[str, tuple[SourceChange, ...]], dict[str, tuple[str, ...]]]:
-        """Return the changed paths, and the files in change feeds, of the repositories that are refreshed."""
+    def _plan_refreshes(self) -> tuple[dict[str, tuple[SourceChange, ...]], dict[str, tuple[str, ...]]]:
+        """Replace run by refresh; return the changed paths, and the files in feeds, by repository."""
         changes: dict[str, tuple[SourceChange, ...]] = {}
         pending: dict[str, tuple[str, ...]] = {}
-        for repo_id in self.request.file_states.keys() & self.state.repositories.keys():
-            edited: tuple[SourceChange, ...] | None = ()
-            if self.actions[self.steps[0].name][repo_id][0] == "run":
-                edited = self._refresh_extract(repo_id)
+        first = self.actions[self.steps[0].name]
+        for repo_id in sorted(self.request.file_states.keys() & self.state.repositories.keys()):
+            edited = self._refresh_extract(repo_id) if first[repo_id][0] == "run" else ()
             if edited is None or self.request.max_share is None:
                 continue
             files = self._refresh_later(repo_id, edited)
-            if files is not None or edited or self.actions[self.steps[0].name][repo_id][0] == "refresh":
+            if files is not None or edited or first[repo_id][0] == "refresh":
                 changes[repo_id] = edited
                 pending[repo_id] = tuple(sorted(files or ()))
-        return dict(sorted(changes.items())), pending
+        return changes, pending
 
     def _refresh_extract(self, repo_id: str) -> tuple[SourceChange, ...] | None:
-        """Return the paths that extract reads if it is refreshed."""
-        step, request = self.steps[0], self.request
-        if not _is_refreshable(step, repo_id, self.actions, self.rules, self.state):
+        """Return the paths that extract reads if it is refreshed: its rules and tables are as they were."""
+        step, request, row = self.steps[0], self.request, self.state.repositories[repo_id]
+        is_refreshable = (
+            _has_current_ids(row)
+            and step.name in row.plan_fingerprints
+            and row.rule_fingerprints.get(step.name) == self.rules[step.name]
+            and not self.state.damaged.intersection((*step.outputs, *step.inputs))
+        )
+        if not is_refreshable:
             return None
         reasons = self.actions[step.name]
         if request.max_share is None:
@@ -537,7 +576,7 @@ class _RefreshPlanner:
         return changes
 
     def _and_other(self, repo_id: str) -> str:
-        other = _other_input(self.steps[0], repo_id, self.state.repositories[repo_id], self.request)
+        other = self._other_input(self.state.repositories[repo_id])
         return f", and {other} changed" if other else ""
 
     def _refresh_later(self, repo_id: str, edited: Sequence[SourceChange]) -> frozenset[str] | None:
@@ -588,42 +627,14 @@ class _RefreshPlanner:
         return changes
 
 
-def _is_refreshable(
-    step: Step, repo_id: str, actions: Actions, rules: Mapping[str, str], state: LakeState
-) -> bool:
-    """Return whether a step has unchanged rules and intact tables, so that a refresh is sufficient."""
-    row = state.repositories.get(repo_id)
-    return (
-        row is not None
-        and _has_current_ids(row)
-        and actions[step.name][repo_id][0] == "run"
-        and step.name in row.plan_fingerprints
-        and row.rule_fingerprints.get(step.name) == rules[step.name]
-        and not state.damaged.intersection((*step.outputs, *step.inputs))
-    )
+def _has_current_ids(row: RunManifest) -> bool:
+    return row.id_version == node_ids.ID_VERSION
 
 
 def _change_summary(changes: Sequence[SourceChange]) -> str:
     counts = Counter(change.how for change in changes)
     summary = ", ".join(f"{count:,} {how}" for how, count in sorted(counts.items()))
     return f"paths: {summary}" if summary else "no path changed"
-
-
-def _planned_step(
-    step: Step,
-    actions: Mapping[str, tuple[Action, str]],
-    prints: Mapping[str, str],
-    pins: Mapping[str, int],
-) -> PlannedStep:
-    return PlannedStep(
-        step.name,
-        step.after,
-        {name: pins.get(name) for name in step.inputs},
-        step.outputs,
-        tuple(
-            PlannedAction(repo_id, action, why, prints[repo_id]) for repo_id, (action, why) in actions.items()
-        ),
-    )
 
 
 def _is_empty(root: str, name: str, version: int) -> bool:

@@ -112,12 +112,7 @@ def result_settings(settings: Settings, profile: Profile) -> dict[str, object]:
     return {name: values[name] for names in RESULT_SETTINGS.values() for name in names}
 
 
-def step_fingerprint(
-    step: Step,
-    repo_id: str,
-    inputs: Mapping[str, str],
-    rules: str,
-) -> str:
+def step_fingerprint(step: Step, repo_id: str, inputs: Mapping[str, str], rules: str) -> str:
     """Hash the inputs of a step for a repository; `inputs` is the source, or the previous steps' hashes."""
     return fingerprint({"step": step.name, "repo_id": repo_id, "made_from": inputs, "rules": rules})
 

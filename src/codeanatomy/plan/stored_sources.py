@@ -26,9 +26,9 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,7 @@ from codeanatomy.spark.jars import cache_folder, lock
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.store import ObjectStore
 
 CACHE_BYTES = 4 * 1024**3
 KEPT_SECONDS = 24 * 3600
@@ -135,15 +136,23 @@ def copies_folder(uri: str) -> Path:
     return cache_folder() / "sources" / digest[:DIGITS]
 
 
+@contextmanager
+def _open_store(uri: str) -> Iterator[ObjectStore]:
+    """Yield the store below a URI, with errors that name the URI."""
+    # Imported here: most sources are local.
+    from codeanatomy.delta.object_store import object_store, storage_errors
+
+    with storage_errors(uri):
+        yield object_store(uri)
+
+
 def _objects(uri: str) -> list[StoredObject]:
     """List all objects below a URI."""
     from obstore.exceptions import InvalidPathError
 
-    from codeanatomy.delta.object_store import object_store, storage_errors
-
-    with storage_errors(uri):
+    with _open_store(uri) as store:
         try:
-            return [_described(each["path"], each) for batch in object_store(uri).list() for each in batch]
+            return [_described(each["path"], each) for batch in store.list() for each in batch]
         except InvalidPathError:
             # Its text is of several lines, and repeats the key as it is.
             raise UsageError(
@@ -162,19 +171,15 @@ def _described(key: str, meta: ObjectMeta) -> StoredObject:
 
 def _heads(uri: str, objects: Sequence[StoredObject]) -> dict[str, bytes]:
     """Read the first bytes of the objects that decide about entries; without those that do not exist."""
-    from codeanatomy.delta.object_store import object_store, storage_errors
-
-    store, needed = object_store(uri), heads_needed(objects)
+    needed = heads_needed(objects)
 
     def head(each: StoredObject) -> bytes | None:
-        with storage_errors(uri):
-            try:
-                if not each.size_bytes:
-                    store.head(each.key)
-                    return b""
+        with _open_store(uri) as store, suppress(FileNotFoundError):
+            if each.size_bytes:
                 return bytes(store.get_range(each.key, start=0, end=min(each.size_bytes, needed[each.key])))
-            except FileNotFoundError:
-                return None
+            store.head(each.key)
+            return b""
+        return None
 
     wanted = [each for each in objects if each.key in needed]
     with ThreadPoolExecutor(REQUESTS) as pool:
@@ -184,14 +189,12 @@ def _heads(uri: str, objects: Sequence[StoredObject]) -> dict[str, bytes]:
 
 def _archive(uri: str, options: ExtractOptions) -> StoredObject:
     """Describe the object of a URI; raise UsageError if there is none, or one too large for an archive."""
-    from codeanatomy.delta.object_store import object_store, storage_errors
-
     missing = UsageError(f"there is no object at {uri}, and none below it", HINT)
     if not urlsplit(uri).path.strip("/"):
         raise missing
-    with storage_errors(uri):
+    with _open_store(uri) as store:
         try:
-            archive = _described("", object_store(uri).head(""))
+            archive = _described("", store.head(""))
         except FileNotFoundError:
             raise missing from None
     if archive.size_bytes > options.max_archive_size:
@@ -243,23 +246,19 @@ def _use(copy: Path, size_bytes: int | None = None) -> bool:
 
 def _fetch(uri: str, key: str, copy: Path) -> None:
     """Fetch an object, if it is still the one that the copy is named for; no reader sees a partial copy."""
-    from codeanatomy.delta.object_store import object_store, storage_errors
-
     copy.parent.mkdir(parents=True, exist_ok=True)
     temporary = copy.with_name(f".{copy.name}.{uuid4()}.tmp")
     try:
-        with storage_errors(uri):
+        with _open_store(uri) as store:
             try:
-                result = object_store(uri).get(key)
+                result = store.get(key)
             except FileNotFoundError:
                 return
             stored = _described(key, result.meta)
-            if copy_name(key, stored.size_bytes, stored.tag) != copy.name:
-                return
-            with temporary.open("wb") as file:
-                for chunk in result:
-                    file.write(chunk)
-        temporary.replace(copy)
+            if copy_name(key, stored.size_bytes, stored.tag) == copy.name:
+                with temporary.open("wb") as file:
+                    file.writelines(result)
+                temporary.replace(copy)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -4,7 +4,7 @@
     cart.py, test_cart.py: from shop.cart import total                    at_root {"shop": 1}
 
 The first repository would be built from its folder `lib`, the second one from the folder above it: a build
-warns with the command (`run.import_warnings`). Rows are not changed by this.
+warns with the command (`run.report`). Rows are not changed by this.
 
 Tests: `tests/unit/run/test_import_warnings.py`.
 """

@@ -4,7 +4,6 @@
     clean_build      build the sources of a lake again into a new lake, to compare them
     entry            build and plan from Python, as the commands do
     given_session    check a caller's session, and build in it without changing it
-    import_warnings  warn about a source whose own imports do not resolve to itself
     record           append manifest rows and plan artifacts
     report           summarize a build for the command line
     signals          turn SIGTERM into an exception

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -28,7 +29,6 @@ from msgspec import Struct, structs
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.commit_stamp import Commit, encode_stamp
 from codeanatomy.delta.events import Committed
 from codeanatomy.delta.lake_tables import LakeTables, normalize_root
@@ -51,14 +51,14 @@ from codeanatomy.errors import (
     LeaseLost,
     NeedsSpark,
     StepFailed,
+    UsageError,
 )
 from codeanatomy.extract.tools.external_tool import kill_tools
 from codeanatomy.lake.engine_facts import EngineFacts, engine_text
 from codeanatomy.lake.lease import Lease, LeaseRow, StepDone, acquire, is_stale, read_lease
 from codeanatomy.lake.manifest import TABLE as MANIFEST
 from codeanatomy.lake.manifest import Status, manifest_version
-from codeanatomy.lake.observations import EventLog, record_events, scan_event
-from codeanatomy.lake.readers import check_gates, stored_features, tables_for_lake
+from codeanatomy.lake.observations import EventLog, record_events
 from codeanatomy.lake.recorded_queries import take_records
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.build_session import BuildSession
@@ -77,9 +77,8 @@ from codeanatomy.plan.build_request import (
     refuse_unshared_sources,
     source_inputs,
 )
-from codeanatomy.plan.changes import Impact
-from codeanatomy.plan.git_changes import GitBaseline
-from codeanatomy.plan.repositories import ListedRepositories, list_repositories, refuse_empty_build
+from codeanatomy.plan.changes import GitBaseline, Impact
+from codeanatomy.plan.repositories import ListedRepositories, list_repositories
 from codeanatomy.plan.run_plan import (
     LakeState,
     Plan,
@@ -88,8 +87,8 @@ from codeanatomy.plan.run_plan import (
     lake_state,
     plan_run,
     refuse_features,
+    tables_for_lake,
 )
-from codeanatomy.plan.steps import BuildInputs
 from codeanatomy.plan.stored_sources import register_sources
 from codeanatomy.progress import Progress
 from codeanatomy.run.record import publish, record_artifacts, record_failure
@@ -117,13 +116,11 @@ JVM_HINT = (
 
 
 class Prepared(Struct, frozen=True):
-    """A build request with the listings and inputs of its sources."""
+    """A build request with the listings of its sources, and what the planner needs of them."""
 
     request: BuildRequest
     listed: ListedRepositories
-    build_inputs: BuildInputs
-    # By repository: digest of the source, and the SCIP index or tool.
-    source_inputs: dict[str, dict[str, str]]
+    plan_request: PlanRequest
     # Start of the preparation, by the system clock and by the monotonic clock.
     started: datetime
     began: float
@@ -133,46 +130,36 @@ class Prepared(Struct, frozen=True):
         """Seconds since the start of the preparation."""
         return round(time.monotonic() - self.began, 3)
 
-    @property
-    def plan_request(self) -> PlanRequest:
-        """Input of the planner."""
-        request = self.request
-        tables = request.settings.tables
-        return PlanRequest(
-            request.lake,
-            tables,
-            request.until,
-            self.build_inputs,
-            self.source_inputs,
-            self.listed.failed,
-            self.listed.file_states,
-            None if request.full else request.settings.refresh.max_share,
-            request.engine_facts,
-            full=request.full,
-        )
-
 
 def prepare(request: BuildRequest, progress: Progress) -> Prepared:
     """List the sources of a request; raise an error if nothing can be built."""
     began, started = time.monotonic(), datetime.now(UTC)
+    lake, settings = request.lake, request.settings
     # First: nothing of a lake that cannot be written is looked at, which may be far away.
-    refuse_features(request.lake, request.settings.tables, request.until)
+    refuse_features(lake, settings.tables, request.until)
     refuse_unshared_sources(request)
-    policy = StorePolicy.from_profile(request.settings.runtime)
-    register_policy(normalize_root(request.lake, policy.require_local_paths), policy)
-    register_sources((each.path for each in request.repositories), request.settings.runtime)
-    refuse_unwritable(request.lake)
-    since = None if request.since is None else GitBaseline(request.lake, request.since)
-    listed = list_repositories(request.repositories, request.settings.extract, progress, since)
-    refuse_empty_build(listed)
-    return Prepared(
-        request,
-        listed,
+    policy = StorePolicy.from_profile(settings.runtime)
+    register_policy(normalize_root(lake, policy.require_local_paths), policy)
+    register_sources((each.path for each in request.repositories), settings.runtime)
+    refuse_unwritable(lake)
+    since = None if request.since is None else GitBaseline(lake, request.since)
+    listed = list_repositories(request.repositories, settings.extract, progress, since)
+    if not listed.listings:
+        errors = "; ".join(f"{name}: {error}" for name, error in listed.failed.items())
+        raise UsageError(f"nothing can be built: {errors}", "fix the problem above and run the command again")
+    plan_request = PlanRequest(
+        lake,
+        settings.tables,
+        request.until,
         build_inputs(request),
         source_inputs(request, listed.digests, listed.listings),
-        started,
-        began,
+        listed.failed,
+        listed.file_states,
+        None if request.full else settings.refresh.max_share,
+        request.engine_facts,
+        full=request.full,
     )
+    return Prepared(request, listed, plan_request, started, began)
 
 
 def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> Plan:
@@ -187,7 +174,7 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
     plan, state = _make_plan(prepared, unfinished)
     if impact and plan.changes:
         with Worker() as worker:
-            run = _new_run(prepared, progress, NoSession(), lambda: None, plan, state, new_run_id(), worker)
+            run = _Build(prepared, progress, NoSession(), worker).new_run(plan, state, lambda: None)
             _add_refreshes(run)
             _restore_counts(run)
             run.plan = structs.replace(plan, engine_facts=EngineFacts("local"))
@@ -249,45 +236,7 @@ def build(
         if request.engine_facts.engine == "local":
             # Starting it takes longer than planning, which decides whether it is needed.
             worker.start()
-        return _plan_and_run(prepared, version, progress, session, trace, worker)
-
-
-def _plan_and_run(
-    prepared: Prepared,
-    version: int,
-    progress: Progress,
-    session: BuildSession,
-    trace: Trace,
-    worker: Worker,
-) -> BuildReport:
-    """Plan at a version of the manifest; if there is work, acquire the lease and run."""
-    request = prepared.request
-    unfinished = _resumable_lease(read_lease(request.lake))
-    first = _FirstPlan(version, unfinished, *_make_plan(prepared, unfinished))
-    if first.plan.nothing_to_do:
-        return report_unchanged(request, prepared.listed, first.plan, first.state, prepared.seconds)
-    _refuse_missing_connector(request, first.plan)
-    if first.plan.engine == "spark":
-        # A caller's is checked: nothing is written if it lacks something.
-        session.start()
-    run_id = new_run_id()
-
-    def report_wait(message: str) -> None:
-        progress.update("lease", message)
-        Log(run_id=run_id).info(message)
-
-    with raise_on_sigterm():
-        before = time.monotonic()
-        lease = acquire(
-            request.lake,
-            run_id,
-            list(prepared.listed.listings),
-            wait=request.wait,
-            report=report_wait,
-            base_run_id=first.state.run_id,
-        )
-        waited = time.monotonic() - before
-        return _run_with_lease(prepared, first, progress, session, lease, trace, run_id, waited, worker)
+        return _Build(prepared, progress, session, worker, trace).plan_and_run(version)
 
 
 class _FirstPlan(NamedTuple):
@@ -299,15 +248,121 @@ class _FirstPlan(NamedTuple):
     state: LakeState
 
 
+@dataclass
+class _Build:
+    """A build from the listing of its sources to its report."""
+
+    prepared: Prepared
+    progress: Progress
+    session: BuildSession
+    worker: Worker
+    trace: Trace = NO_TRACE
+    run_id: str = field(default_factory=new_run_id)
+
+    def plan_and_run(self, version: int) -> BuildReport:
+        """Plan at a version of the manifest; if there is work, acquire the lease and run."""
+        request, listed = self.prepared.request, self.prepared.listed
+        unfinished = _resumable_lease(read_lease(request.lake))
+        first = _FirstPlan(version, unfinished, *_make_plan(self.prepared, unfinished))
+        if first.plan.nothing_to_do:
+            return report_unchanged(request, listed, first.plan, first.state, self.prepared.seconds)
+        _refuse_missing_connector(request, first.plan)
+        if first.plan.engine == "spark":
+            # A caller's is checked: nothing is written if it lacks something.
+            self.session.start()
+
+        def report_wait(message: str) -> None:
+            self.progress.update("lease", message)
+            Log(run_id=self.run_id).info(message)
+
+        with raise_on_sigterm():
+            before = time.monotonic()
+            lease = acquire(
+                request.lake,
+                self.run_id,
+                list(listed.listings),
+                wait=request.wait,
+                report=report_wait,
+                base_run_id=first.state.run_id,
+            )
+            return self._run_with_lease(first, lease, time.monotonic() - before)
+
+    def _run_with_lease(self, first: _FirstPlan, lease: Lease, waited: float) -> BuildReport:
+        """Execute the run while it holds the lease, and release the lease."""
+        keep_journal = True
+        try:
+            # Read first: a publication after this point is a conflict.
+            version = manifest_version(self.prepared.request.lake)
+            if waited > STALE_SECONDS:
+                # The source may have changed during the wait.
+                self.prepared = prepare(self.prepared.request, self.progress)
+            request, listed = self.prepared.request, self.prepared.listed
+            # Writers hold the lease: if no run has had it since the first plan, that plan is still valid.
+            is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.unfinished)
+            plan, state = (first.plan, first.state) if is_same else _make_plan(self.prepared, lease.before)
+            lease.set_base_run(state.run_id)
+            if plan.nothing_to_do:
+                return report_unchanged(request, listed, plan, state, self.prepared.seconds)
+            _refuse_missing_connector(request, plan)
+            # Keep the resumed steps in the journal, for the next run if this one fails.
+            for done in _resumed_steps(plan, lease).values():
+                lease.record_step(done)
+            with self.trace.span("run", {"run_id": self.run_id, "lake": request.lake}) as span:
+                engine = engine_text(plan.engine_facts)
+                span.note({"repositories": len(listed.listings), "engine": engine})
+                run = self.new_run(plan, state, lease.check)
+                run.trace, run.spans[RUN_SPAN] = self.trace, span
+                if lease.before is not None and lease.before.state == "held":
+                    run.dead = lease.before
+                _execute(run, lease, version)
+            keep_journal = False
+            # The run is published: later errors do not make it fail.
+            _record_events(run)
+            with suppress(CodeAnatomyError):
+                # The lease names the published run, so that a lost manifest is detected later.
+                lease.set_base_run(self.run_id)
+            run.seconds["total"] = self.prepared.seconds
+            return report_run(run)
+        except CommitConflict:
+            # Another run wrote at the same time, so the steps of this run must not be resumed.
+            keep_journal = False
+            raise
+        finally:
+            lease.release(keep_journal=keep_journal)
+
+    def new_run(self, plan: Plan, state: LakeState, check_lease: Callable[[], None]) -> Run:
+        """Return the context of the steps."""
+        prepared, request, observed = self.prepared, self.prepared.request, EventLog()
+        tables = tables_for_lake(request, state)
+        return Run(
+            self.run_id,
+            LakeTables(request.lake, tables, observed, request.settings.runtime.require_local_paths),
+            self.session,
+            request,
+            prepared.plan_request.build_inputs,
+            prepared.listed,
+            plan,
+            prepared.plan_request,
+            self.progress,
+            state,
+            dict(plan.pins),
+            check_lease,
+            started=prepared.started,
+            observed=observed,
+            worker=self.worker,
+            seconds={"list": prepared.listed.seconds},
+        )
+
+
 def _resumable_lease(row: LeaseRow | None) -> LeaseRow | None:
     """Return the lease row of the last run, whose journal may be resumed; None while it is active."""
     return row if row is not None and is_stale(row, datetime.now(UTC)) else None
 
 
 def _make_plan(prepared: Prepared, unfinished: LeaseRow | None) -> tuple[Plan, LakeState]:
-    """Read the state of the lake and plan the run."""
+    """Read the state of the lake, check the features of its tables, and plan the run."""
     state = lake_state(prepared.request.lake, prepared.request.settings.tables, full=prepared.request.full)
-    check_gates(effective_tables(prepared.request, state), state.outputs)
+    tables_for_lake(prepared.request, state)
     plan = plan_run(prepared.plan_request, state, unfinished)
     return plan, state
 
@@ -323,104 +378,6 @@ def _refuse_missing_connector(request: BuildRequest, plan: Plan) -> None:
         raise EnvironmentProblem(problem.message, hint) from problem
 
 
-def effective_tables(request: BuildRequest, state: LakeState) -> tuple[Table, ...]:
-    """Return the tables with the features of the lake; raise FeatureError if `delta.readers` is another."""
-    stored = stored_features(request.lake, state.outputs, state.newest)
-    return tables_for_lake(request.lake, request.settings.tables, request.settings.delta.readers, stored)
-
-
-def _run_with_lease(
-    prepared: Prepared,
-    first: _FirstPlan,
-    progress: Progress,
-    session: BuildSession,
-    lease: Lease,
-    trace: Trace,
-    run_id: str,
-    waited: float,
-    worker: Worker,
-) -> BuildReport:
-    """Execute the run while it holds the lease, and release the lease."""
-    keep_journal = True
-    try:
-        # Read first: a publication after this point is a conflict.
-        version = manifest_version(prepared.request.lake)
-        if waited > STALE_SECONDS:
-            # The source may have changed during the wait.
-            prepared = prepare(prepared.request, progress)
-        # Writers hold the lease: if no run has had it since the first plan, that plan is still valid.
-        is_same = waited <= STALE_SECONDS and (version, lease.before) == (first.version, first.unfinished)
-        plan, state = (first.plan, first.state) if is_same else _make_plan(prepared, lease.before)
-        lease.set_base_run(state.run_id)
-        if plan.nothing_to_do:
-            return report_unchanged(prepared.request, prepared.listed, plan, state, prepared.seconds)
-        _refuse_missing_connector(prepared.request, plan)
-        # Keep the resumed steps in the journal, for the next run if this one fails.
-        for done in _resumed_steps(plan, lease).values():
-            lease.record_step(done)
-        with trace.span("run", {"run_id": run_id, "lake": prepared.request.lake}) as span:
-            engine = engine_text(plan.engine_facts)
-            span.note({"repositories": len(prepared.listed.listings), "engine": engine})
-            run = _new_run(prepared, progress, session, lease.check, plan, state, run_id, worker)
-            run.trace, run.spans[RUN_SPAN] = trace, span
-            if lease.before is not None and lease.before.state == "held":
-                run.dead = lease.before
-            _execute(run, lease, version)
-        keep_journal = False
-        # The run is published: later errors do not make it fail.
-        _record_events(run)
-        with suppress(CodeAnatomyError):
-            # The lease names the published run, so that a lost manifest is detected later.
-            lease.set_base_run(run_id)
-        run.seconds["total"] = prepared.seconds
-        return report_run(run)
-    except CommitConflict:
-        # Another run wrote at the same time, so the steps of this run must not be resumed.
-        keep_journal = False
-        raise
-    finally:
-        lease.release(keep_journal=keep_journal)
-
-
-def _new_run(
-    prepared: Prepared,
-    progress: Progress,
-    session: BuildSession,
-    check: Callable[[], None],
-    plan: Plan,
-    state: LakeState,
-    run_id: str,
-    worker: Worker,
-) -> Run:
-    request = prepared.request
-    settings = request.settings
-    observed = EventLog()
-    run = Run(
-        run_id,
-        LakeTables(
-            request.lake,
-            effective_tables(request, state),
-            observed,
-            settings.runtime.require_local_paths,
-        ),
-        session,
-        request,
-        prepared.build_inputs,
-        prepared.listed,
-        plan,
-        prepared.plan_request,
-        progress,
-        state,
-        dict(plan.pins),
-        check,
-        started=prepared.started,
-        observed=observed,
-        worker=worker,
-    )
-    run.seconds["list"] = prepared.listed.seconds
-    return run
-
-
 def _execute(run: Run, lease: Lease, manifest: int) -> None:
     """Execute the plan and publish, or record the failure; the manifest must be at version `manifest`."""
     try:
@@ -434,7 +391,10 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
                 run.parallelism = facts.parallelism
                 run.plan = structs.replace(run.plan, engine_facts=facts.engine)
             else:
-                _check_own_session(run)
+                # Opening its tables compares its storage options with the settings.
+                spark = run.spark_store.spark
+                if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
+                    check_scip_python(spark, scip_command())
             Log(run_id=run.run_id).debug(f"Spark {run.spark.version} session opened")
         with run.timed("undo"):
             _roll_back(run)
@@ -448,41 +408,26 @@ def _execute(run: Run, lease: Lease, manifest: int) -> None:
             # A damaged manifest has begun anew meanwhile.
             publish(run, run.initial_versions.get(MANIFEST, manifest))
     except BaseException as problem:
-        stopped = isinstance(problem, KeyboardInterrupt)
-        error = f"stopped by the user in {_current_step(run)}" if stopped else _message(run, problem)
-        if stopped:
-            run.progress.update(
-                "stopped", f"run {run.run_id} in {_current_step(run)}: {STOPPED_HINT}", last=True
-            )
+        status: Status = "failed"
+        error = _message(run, problem)
+        if isinstance(problem, KeyboardInterrupt):
+            waiting = [step.name for step in run.plan.steps if step.busy and step.name not in run.finished]
+            place = f"step {waiting[0]}" if waiting else "publication"
+            error, status = f"stopped by the user in {place}", "cancelled"
+            run.progress.update("stopped", f"run {run.run_id} in {place}: {STOPPED_HINT}", last=True)
         Log(run_id=run.run_id).error(error)
         # Without the lease this run may not write to the manifest.
         if not isinstance(problem, LeaseLost):
-            _record_end(run, error, "cancelled" if stopped else "failed")
+            # What caused the failure may prevent recording it, too.
+            with suppress(CodeAnatomyError, OSError):
+                record_failure(run, error, status)
+            with suppress(CodeAnatomyError, OSError, Py4JError):
+                record_artifacts(run)
+            _record_events(run)
         if isinstance(problem, ENGINE_ERRORS):
             # Outside of the steps, such as in a rollback.
             raise _engine_failure(f"run {run.run_id} failed: ", problem) from problem
         raise
-
-
-def _check_own_session(run: Run) -> None:
-    """Raise an error if a session of ours cannot open the lake, or if executors lack a tool of the build."""
-    spark = run.spark_store.spark
-    if run.request.scip.auto and not is_local_master(str(spark.sparkContext.master)):
-        check_scip_python(spark, scip_command())
-
-
-def _current_step(run: Run) -> str:
-    unfinished = [step.name for step in run.plan.steps if step.busy and step.name not in run.finished]
-    return f"step {unfinished[0]}" if unfinished else "publication"
-
-
-def _record_end(run: Run, error: str, status: Status) -> None:
-    """Record the failure of a run; errors are ignored, because the cause may prevent recording it."""
-    with suppress(CodeAnatomyError, OSError):
-        record_failure(run, error, status)
-    with suppress(CodeAnatomyError, OSError, Py4JError):
-        record_artifacts(run)
-    _record_events(run)
 
 
 def _record_events(run: Run) -> None:
@@ -491,7 +436,7 @@ def _record_events(run: Run) -> None:
         with run.timed("observe"):
             taken = take_records(run.store.root)
             for query in taken.queries:
-                run.observed.add(scan_event(query), query.purpose, query.at)
+                run.observed.add(query)
             record_events(run.store, run.run_id, run.observed, run.settings.runtime, taken.questions)
     # Any error: the run is already published or failed, and a log line is all that can be done.
     except Exception as problem:  # noqa: BLE001

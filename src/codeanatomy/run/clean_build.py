@@ -14,11 +14,12 @@ Tests: `tests/unit/run/test_clean_build.py`, `tests/spark/test_clean_build.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import structs
 
 from codeanatomy.catalog.kinds import PROFILES, Profile
 from codeanatomy.config import Settings
@@ -27,7 +28,7 @@ from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.build_session import BuildSession
 from codeanatomy.plan.build_request import BuildRequest, ScipChoice, TypesChoice, build_inputs, source_inputs
-from codeanatomy.plan.repositories import ListedRepositories, Repository, list_repositories
+from codeanatomy.plan.repositories import Repository, list_repositories
 from codeanatomy.plan.run_plan import LakeState, PlanRequest, plan_run
 from codeanatomy.plan.steps import STAGES
 from codeanatomy.plan.stored_sources import is_stored, register_sources
@@ -36,16 +37,8 @@ from codeanatomy.run.build import build
 from codeanatomy.sources.listing import Listing
 
 TYPES: tuple[TypesChoice, ...] = ("auto", "off")
-NEW_LAKE = LakeState(None, None, {}, {}, {}, frozenset())
-
-
-class RowOptions(Struct, frozen=True):
-    """Options of a build that its rows depend on."""
-
-    profile: Profile
-    types: TypesChoice
-    scip_is_made: bool
-    until: str | None
+# Options of a build that its rows depend on: profile, type checker, whether SCIP indexes are made, last step.
+RowOptions: TypeAlias = tuple[Profile, TypesChoice, bool, str | None]
 
 
 def build_clean(
@@ -78,7 +71,7 @@ def build_requests(
     repositories = [Repository(name, _source(row)) for name, row in rows.items()]
     register_sources((each.path for each in repositories), settings.runtime)
     listed = list_repositories(repositories, settings.extract, progress)
-    by_options: dict[RowOptions, list[Repository]] = {}
+    requests: dict[RowOptions, BuildRequest] = {}
     for repository in repositories:
         name = repository.repo_id
         if name in listed.failed:
@@ -86,10 +79,10 @@ def build_requests(
                 f"{name} cannot be built again: {listed.failed[name]}", "build it from another path first"
             )
         _refuse_changed(rows[name], listed.digests[name])
-        by_options.setdefault(_row_options(rows[name], repository, listed, settings, root), []).append(
-            repository
-        )
-    return [_request(options, settings, root, group) for options, group in by_options.items()]
+        options, request = _matching_request(rows[name], repository, listed.listings, settings, root)
+        others = requests[options].repositories if options in requests else ()
+        requests[options] = structs.replace(request, repositories=(*others, repository))
+    return list(requests.values())
 
 
 def _source(row: RunManifest) -> Path | str:
@@ -103,36 +96,22 @@ def _refuse_changed(row: RunManifest, digest: str | None) -> None:
         raise UsageError(f"the source of {row.repo_id} has changed since run {row.run_id}", "build it first")
 
 
-def _request(
-    options: RowOptions, settings: Settings, root: str, repositories: Sequence[Repository]
-) -> BuildRequest:
-    scip = ScipChoice(auto=options.scip_is_made)
-    return BuildRequest(
-        root, settings, tuple(repositories), scip, options.types, options.profile, options.until
-    )
-
-
-def _row_options(
-    row: RunManifest, repository: Repository, listed: ListedRepositories, settings: Settings, root: str
-) -> RowOptions:
-    """Return the options whose fingerprints equal those of the manifest row."""
+def _matching_request(
+    row: RunManifest, repository: Repository, listings: Mapping[str, Listing], settings: Settings, root: str
+) -> tuple[RowOptions, BuildRequest]:
+    """Return the options and the request whose fingerprints by step equal those of the manifest row."""
     made = [stage for stage in STAGES if stage in row.plan_fingerprints]
     until = None if made == list(STAGES) else made[-1]
-    for profile, types, scip_is_made in product(PROFILES, TYPES, (False, True)):
-        options = RowOptions(profile, types, scip_is_made, until)
-        request = _request(options, settings, root, [repository])
-        if _fingerprints(request, row, listed.listings) == row.plan_fingerprints:
-            return options
+    for profile, types, makes_scip in product(PROFILES, TYPES, (False, True)):
+        scip = ScipChoice(auto=makes_scip)
+        request = BuildRequest(root, settings, (repository,), scip, types, profile, until)
+        inputs = source_inputs(request, {row.repo_id: row.source_digest or ""}, listings)
+        planned = PlanRequest(root, settings.tables, until, build_inputs(request), inputs, {})
+        steps = plan_run(planned, LakeState(), None).steps
+        if {step.name: step.fingerprints[row.repo_id] for step in steps} == row.plan_fingerprints:
+            return (profile, types, makes_scip, until), request
     raise UsageError(
         f"{row.repo_id} was built by another version of this program, with other settings or tools, or with"
         " an existing SCIP index",
         "build it again with the settings of this folder, and --scip auto for an index",
     )
-
-
-def _fingerprints(request: BuildRequest, row: RunManifest, listings: Mapping[str, Listing]) -> dict[str, str]:
-    """Return the fingerprints by step that a build of the row's source would have."""
-    inputs = source_inputs(request, {row.repo_id: row.source_digest or ""}, listings)
-    tables = request.settings.tables
-    planned = PlanRequest(request.lake, tables, request.until, build_inputs(request), inputs, {})
-    return {step.name: step.fingerprints[row.repo_id] for step in plan_run(planned, NEW_LAKE, None).steps}

@@ -19,7 +19,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack, get_args, get_type_hints
 
 from msgspec import ValidationError, convert, structs
 
@@ -43,15 +43,17 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = str | os.PathLike[str]
 Sources: TypeAlias = Source | Iterable[Source] | Mapping[str, Source]
-# Types of the options, which a caller may not have checked; `full="no"` would rebuild all.
-OPTIONS: Mapping[str, Any] = {
-    "types": TypesChoice,
-    "profile": Profile,
-    "until": str | None,
-    "since": str | None,
-    "full": bool,
-    "wait": bool,
-}
+
+
+class BuildOptions(TypedDict, total=False):
+    """The options of a build that are fields of its request, with its defaults but for `types`: auto."""
+
+    types: TypesChoice
+    profile: Profile
+    until: str | None
+    since: str | None
+    full: bool
+    wait: bool
 
 
 def build(
@@ -60,15 +62,10 @@ def build(
     *,
     spark: SparkSession | None = None,
     settings: Settings | Mapping[str, object] | None = None,
-    types: TypesChoice = "auto",
     scip: str | Iterable[str] = (),
-    until: str | None = None,
-    profile: Profile = "default",
-    full: bool = False,
-    wait: bool = True,
-    since: str | None = None,
     engine: Engine | None = None,
     progress: bool = False,
+    **options: Unpack[BuildOptions],
 ) -> BuildReport:
     """Build repositories into a lake, in a caller's session or in one of its own.
 
@@ -80,20 +77,7 @@ def build(
             "a build with a Spark session runs on Spark, not on the engine local", "leave out one of them"
         )
     facts = None if spark is None else describe_unchecked(spark)
-    request = _request(
-        sources,
-        lake,
-        settings,
-        engine,
-        scip,
-        facts,
-        types=types,
-        until=until,
-        profile=profile,
-        full=full,
-        wait=wait,
-        since=since,
-    )
+    request = _request(sources, lake, settings, engine, scip, facts, options)
     with Progress(sys.stderr if progress else io.StringIO()) as shown:
         if spark is not None:
             with closing(GivenSession(spark, request)) as given:
@@ -107,28 +91,13 @@ def plan_build(
     lake: Source,
     *,
     settings: Settings | Mapping[str, object] | None = None,
-    types: TypesChoice = "auto",
     scip: str | Iterable[str] = (),
-    until: str | None = None,
-    profile: Profile = "default",
-    full: bool = False,
-    since: str | None = None,
     engine: Engine | None = None,
     impact: bool = False,
+    **options: Unpack[BuildOptions],
 ) -> Plan:
     """Plan a build without doing it; with `impact`, also which files a refresh would redo, and why."""
-    request = _request(
-        sources,
-        lake,
-        settings,
-        engine,
-        scip,
-        types=types,
-        until=until,
-        profile=profile,
-        full=full,
-        since=since,
-    )
+    request = _request(sources, lake, settings, engine, scip, None, options)
     with Progress(io.StringIO()) as progress:
         return run_plan(request, progress, impact=impact)
 
@@ -139,21 +108,26 @@ def _request(
     settings: Settings | Mapping[str, object] | None,
     engine: Engine | None,
     scip: str | Iterable[str],
-    session: EngineFacts | None = None,
-    **options: Any,
+    session: EngineFacts | None,
+    options: BuildOptions,
 ) -> BuildRequest:
-    """Return the request of a build; `options` are further fields of BuildRequest."""
-    for name, value in options.items():
-        _check(name, value, OPTIONS[name])
-    if engine is not None:
-        _check("engine", engine, Engine)
+    """Return the request of a build."""
+    known: dict[str, Any] = {**get_type_hints(BuildOptions), "engine": Engine}
+    for name, value in {**options, **({} if engine is None else {"engine": engine})}.items():
+        if name not in known:
+            raise TypeError(f"unexpected option {name!r}, known: {', '.join(known)}")
+        _check(name, value, known[name])
     if isinstance(settings, Settings):
         effective = settings
         if engine is not None:
             effective = structs.replace(settings, runtime=structs.replace(settings.runtime, engine=engine))
     elif settings is None or isinstance(settings, Mapping):
         named = {} if engine is None else {"runtime.engine": engine}
-        effective = load_settings(_flags({**(settings or {}), **named}))
+        # As values of `--set`, in which true is written in lower case.
+        values = {**(settings or {}), **named}.items()
+        effective = load_settings(
+            [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in values]
+        )
     else:
         raise UsageError(
             f"settings={settings!r}: Expected Settings or a mapping", 'write {"extract.partitions": 64}'
@@ -162,9 +136,13 @@ def _request(
         check_master(effective)
     else:
         _refuse_ignored(effective)
+    indexes = (scip,) if isinstance(scip, str) or not isinstance(scip, Iterable) else tuple(scip)
+    if not all(isinstance(each, str) for each in indexes):
+        raise UsageError(f"scip={scip!r}: Expected `str`, or several", "name an index, several, or auto")
     repositories = tuple(parse_repositories(_arguments(sources)))
-    indexes = scip_choice(_indexes(scip), repositories)
-    return BuildRequest(_path(lake, "lake"), effective, repositories, indexes, session=session, **options)
+    choice = scip_choice(indexes, repositories)
+    fields: BuildOptions = {"types": "auto", **options}
+    return BuildRequest(_path(lake, "lake"), effective, repositories, choice, session=session, **fields)
 
 
 def _refuse_ignored(settings: Settings) -> None:
@@ -187,14 +165,6 @@ def _check(name: str, value: object, expected: Any) -> None:
         raise UsageError(f"{name}={value!r}: {problem}", hint) from problem
 
 
-def _indexes(scip: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the SCIP indexes, as values of `--scip`."""
-    values = (scip,) if isinstance(scip, str) or not isinstance(scip, Iterable) else tuple(scip)
-    if not all(isinstance(each, str) for each in values):
-        raise UsageError(f"scip={scip!r}: Expected `str`, or several", "name an index, several, or auto")
-    return values
-
-
 def _arguments(sources: Sources) -> list[str]:
     """Return sources as arguments of the command."""
     if isinstance(sources, Mapping):
@@ -215,10 +185,3 @@ def _path(path: object, what: str) -> str:
     if not isinstance(path, str | os.PathLike):
         raise UsageError(f"{path!r} is no path or URI of a {what}", "give a text or a path")
     return os.fspath(path)
-
-
-def _flags(settings: Mapping[str, object]) -> list[str]:
-    """Return settings as values of `--set`."""
-    return [
-        f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in settings.items()
-    ]

@@ -43,7 +43,7 @@ from codeanatomy.lake.manifest import (
 )
 from codeanatomy.logs import Log
 from codeanatomy.normalize.rules import FAMILIES
-from codeanatomy.pipeline.context import FrameRecord, Run
+from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.file_stage import COMPILE
 from codeanatomy.pipeline.graph_rows import ROWS_OF_FILES
 from codeanatomy.pipeline.graph_stage import RESOLVE
@@ -74,19 +74,21 @@ STEP_SUFFIX = "_step"
 def publish(run: Run, after: int) -> None:
     """Append the run's manifest rows; the manifest must still be at version `after`."""
     _recount(run)
-    _refuse_concurrent_writes(run)
-    finished = _now(run)
-    pins = tuple(_output_pin(run, name, version) for name, version in sorted(run.pins.items()))
-    rows = [
-        _failed_row(run, repository, finished)
-        if repository.repo_id in run.listed.failed
-        else _row(run, repository, finished, pins)
-        for repository in _repositories_to_record(run)
-    ] + _dead_rows(run)
-    published = [row.repo_id for row in rows if row.status == "succeeded"]
-    append_cursors(
-        run.store.root, {repo_id: _cursors(run, repo_id) for repo_id in published}, Commit(run.run_id)
+    # A published table that was removed and not built again has no history.
+    written = (name for name in run.pins if name in run.initial_versions or name in run.committed)
+    refuse_foreign_commits(
+        run.store.root, {name: run.initial_versions.get(name, -1) for name in written}, run.run_id
     )
+    finished, failed = _now(run), run.listed.failed
+    pins = tuple(_output_pin(run, name, version) for name, version in sorted(run.pins.items()))
+    busy = {each.repo_id for step in run.plan.steps for each in step.repositories if each.action != "skip"}
+    rows = [
+        _failed_row(run, each, finished) if each.repo_id in failed else _row(run, each, finished, pins)
+        for each in run.request.repositories
+        if run.plan.undo or each.repo_id in busy or each.repo_id in failed
+    ] + _dead_rows(run)
+    cursors = {row.repo_id: _cursors(run, row.repo_id) for row in rows if row.status == "succeeded"}
+    append_cursors(run.store.root, cursors, Commit(run.run_id))
     append_manifest(run.store.root, rows, Commit(run.run_id), after=after)
 
 
@@ -121,31 +123,12 @@ def _now(run: Run) -> datetime:
     return max(datetime.now(UTC), earliest)
 
 
-def _repositories_to_record(run: Run) -> list[Repository]:
-    """Return the repositories that get a manifest row: those with changes or failures."""
-    busy = {each.repo_id for step in run.plan.steps for each in step.repositories if each.action != "skip"}
-    return [
-        each
-        for each in run.request.repositories
-        if run.plan.undo or each.repo_id in busy or each.repo_id in run.listed.failed
-    ]
-
-
 def _recount(run: Run) -> None:
     """Count rows by repository in tables that were not counted when they were written."""
     for name in sorted(run.recount):
         counts = count_rows(run.store.root, name, run.pins[name], ("repo_id",))
         for repo_id in run.listed.listings:
             run.counts.setdefault(repo_id, Counter())[name] = counts.get((repo_id,), 0)
-
-
-def _refuse_concurrent_writes(run: Run) -> None:
-    """Raise CommitConflict if another run wrote to a table while this one held the lease."""
-    # A published table that was removed and not built again has no history.
-    written = (each for each in run.pins if each in run.initial_versions or each in run.committed)
-    refuse_foreign_commits(
-        run.store.root, {name: run.initial_versions.get(name, -1) for name in written}, run.run_id
-    )
 
 
 def refuse_foreign_commits(root: str, versions: Mapping[str, int], run_id: str) -> None:
@@ -256,24 +239,20 @@ def _common(run: Run, repository: Repository, finished: datetime) -> dict[str, A
 
 def record_artifacts(run: Run) -> None:
     """Append rows for executed steps and their frames, what they cost, and files processed by a refresh."""
-    impact = [
-        {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
-        for repo_id, refresh in run.refreshes.items()
-        for each in refresh.impact
-    ]
+    event = {"run_id": run.run_id, "event_time": datetime.now(UTC)}
+    artifacts = [event | {"event_no": number} | row for number, row in enumerate(_artifacts(run))]
     rows: dict[str, list[dict[str, Any]]] = {
-        ARTIFACTS: run.redacted([_event(run, number) | row for number, row in enumerate(_artifacts(run))]),
+        ARTIFACTS: run.redacted(artifacts),
         COSTS: [{"run_id": run.run_id} | row for row in _costs(run)],
-        IMPACT: impact,
+        IMPACT: [
+            {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
+            for repo_id, refresh in run.refreshes.items()
+            for each in refresh.impact
+        ],
     }
     for name, each in rows.items():
         if each:
             append_small(run.store.root, run.store.table(name), each, Commit(run.run_id))
-
-
-def _event(run: Run, number: int) -> dict[str, Any]:
-    """Return the columns that all rows of events have."""
-    return {"run_id": run.run_id, "event_no": number, "event_time": datetime.now(UTC)}
 
 
 def artifact_id(run: Run, step: str) -> str:
@@ -285,28 +264,35 @@ def _artifacts(run: Run) -> Iterator[dict[str, Any]]:
     """Return a row per step with its totals, each followed by the rows of its frames."""
     computed = {each.step for each in run.frames}
     for step in run.begun:
-        if step in computed or step in run.finished or step in run.errors or run.refreshed_in(step):
-            yield _step_artifact(run, step)
-            frames = (each for each in run.frames if each.step == step)
-            yield from (_frame_artifact(run, number, frame) for number, frame in enumerate(frames))
-
-
-def _step_artifact(run: Run, step: str) -> dict[str, Any]:
-    error = run.errors.get(step)
-    written = [run.committed[name] for name in run.written(step)]
-    seconds = run.seconds.get(f"{step}_step")
-    return {
-        "artifact_id": artifact_id(run, step),
-        "step_name": step,
-        "fingerprints": run.fingerprints(step),
-        "tables": [commit.table for commit in written],
-        "status": "failed" if error else "succeeded",
-        "error": error,
-        "rows": sum(commit.rows for commit in written),
-        "bytes": sum(commit.size_bytes for commit in written),
-        "duration_ms": None if seconds is None else round(1000 * seconds),
-        **_job_figures(run, step),
-    }
+        if not (step in computed or step in run.finished or step in run.errors or run.refreshed_in(step)):
+            continue
+        written = [run.committed[name] for name in run.written(step)]
+        seconds = run.seconds.get(f"{step}{STEP_SUFFIX}")
+        yield {
+            "artifact_id": artifact_id(run, step),
+            "step_name": step,
+            "fingerprints": run.fingerprints(step),
+            "tables": [commit.table for commit in written],
+            "status": "failed" if step in run.errors else "succeeded",
+            "error": run.errors.get(step),
+            "rows": sum(commit.rows for commit in written),
+            "bytes": sum(commit.size_bytes for commit in written),
+            "duration_ms": None if seconds is None else round(1000 * seconds),
+            **_job_figures(run, step),
+        }
+        for number, frame in enumerate(each for each in run.frames if each.step == step):
+            plans = {} if frame.plans is None else structs.asdict(frame.plans)
+            yield {
+                "artifact_id": artifact_id(run, step),
+                "step_name": step,
+                "frame_no": number,
+                "frame_name": frame.name,
+                "plan_hash": frame.plan_hash,
+                **{f"{name}_plan": text for name, text in plans.items()},
+                "operator_metrics": to_builtins(frame.operators),
+                "status": "succeeded",
+                "duration_ms": round(1000 * frame.seconds),
+            }
 
 
 def _job_figures(run: Run, step: str) -> dict[str, Any]:
@@ -321,23 +307,6 @@ def _job_figures(run: Run, step: str) -> dict[str, Any]:
     except Exception as problem:  # noqa: BLE001
         Log(run_id=run.run_id, step=step).warning(f"the figures of jobs are not recorded: {problem}")
         return {}
-
-
-def _frame_artifact(run: Run, number: int, frame: FrameRecord) -> dict[str, Any]:
-    plans = frame.plans
-    return {
-        "artifact_id": artifact_id(run, frame.step),
-        "step_name": frame.step,
-        "frame_no": number,
-        "frame_name": frame.name,
-        "plan_hash": frame.plan_hash,
-        "logical_plan": None if plans is None else plans.logical,
-        "optimized_plan": None if plans is None else plans.optimized,
-        "physical_plan": None if plans is None else plans.physical,
-        "operator_metrics": to_builtins(frame.operators),
-        "status": "succeeded",
-        "duration_ms": round(1000 * frame.seconds),
-    }
 
 
 def _costs(run: Run) -> Iterator[dict[str, Any]]:

@@ -3,13 +3,16 @@
     report_run(run).tables["ast_files_v1"].version
     report_unchanged(request, listed, plan, state, 0.3).status       # "unchanged"
 
-Tests: `tests/spark/test_build.py`.
+Tests: `tests/spark/test_build.py`, `tests/unit/run/test_import_warnings.py`.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
+from itertools import takewhile
+from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, structs
@@ -20,7 +23,7 @@ from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan
 from codeanatomy.relate.own_imports import OwnImports
-from codeanatomy.run.import_warnings import import_warnings
+from codeanatomy.sources.listing import Listing, decode_location
 
 
 class TableReport(Struct, frozen=True):
@@ -135,3 +138,35 @@ def _errors(repositories: Mapping[str, RepositoryReport]) -> dict[str, int]:
 
 def _actions(plan: Plan) -> dict[str, dict[str, str]]:
     return {step.name: {each.repo_id: each.action for each in step.repositories} for step in plan.steps}
+
+
+def import_warnings(imports: OwnImports, listing: Listing, repo_id: str, lake: str) -> tuple[str, ...]:
+    """Warn about a source whose own imports do not resolve to itself, with the command that would be right.
+
+    build shop/sub, whose files import shop.cart             shop, the package that it is a part of
+    build google, whose files import google.cloud            the folder above, because it has no `__init__.py`
+    build repo, where repo/lib/shop is imported as shop      repo/lib, the folder that is a root of imports
+
+    There is at most one, and none about an archive.
+    """
+    if listing.kind != "folder":
+        return ()
+    root = Path(decode_location(listing.root))
+    packages = list(takewhile(lambda folder: (folder / "__init__.py").exists(), root.parents))
+    if packages and imports.foreign.get(packages[-1].name):
+        top = packages[-1]
+        what = f"{top.name}, the package that it is a part of,"
+        return (_warning(what, imports.foreign[top.name], top.name, top, lake),)
+    if imports.at_root.get(root.name):
+        what = f"{root.name}, which has no __init__.py,"
+        return (_warning(what, imports.at_root[root.name], repo_id, root.parent, lake),)
+    folder, count = max(imports.misplaced.items(), key=lambda each: (each[1], each[0]), default=("", 0))
+    if count > imports.resolved:
+        return (_warning(f"modules in {folder}", count, repo_id, root / folder, lake),)
+    return ()
+
+
+def _warning(what: str, count: int, repo_id: str, source: Path, lake: str) -> str:
+    command = shlex.join(("codeanatomy", "build", f"{repo_id}={source}", "--lake", lake))
+    imports = f"{count:,} imports of {what} do" if count > 1 else f"1 import of {what} does"
+    return f"{imports} not resolve to its files; build it as {command}"

@@ -9,13 +9,15 @@ A repository may be hostile: its settings can name programs for diffs, filters, 
 remotes. So git is only used to resolve names, to list trees and the index, and to print blobs; none of these
 commands runs such a program. Differences are computed here. Files of the work tree are read as they are.
 
-Tests: `tests/unit/query/test_changed_definitions.py`, `tests/unit/plan/test_git_changes.py`.
+Tests: `tests/unit/query/test_changed_definitions.py`, `tests/unit/plan/test_git_changes.py`,
+`tests/unit/plan/test_repositories.py`.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -23,6 +25,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from codeanatomy.errors import EnvironmentProblem, UsageError
+from codeanatomy.sources.listing import FILE_FLAGS, Listing, closing_fd, decode_location
 
 TIMEOUT_SECONDS = 60.0
 # Larger files are not compared.
@@ -30,6 +33,9 @@ MAX_COMPARED_BYTES = 20_000_000
 REGULAR_MODES = frozenset({b"100644", b"100755"})
 REPAIR_HINT = "check the repository with `git fsck` and repair it"
 SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat")
+COMMIT = re.compile(r"[0-9a-f]{40,64}")
+# Bytes read of a ref file; in a longer packed-refs file the commit may not be found.
+REF_BYTES = 16_000_000
 # Limit for a name in a message.
 MAX_NAME_CHARS = 200
 # An entry of the index, as `ls-files --stage --debug -z` prints it.
@@ -206,3 +212,44 @@ def _git(source: Path, *arguments: str, stdin: bytes = b"") -> subprocess.Comple
 def _last_error(process: subprocess.CompletedProcess[bytes]) -> str:
     lines = process.stderr.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else f"exit code {process.returncode}"
+
+
+def checked_out_commit(listing: Listing) -> str | None:
+    """Read the commit of a work tree from git's files; None for an archive, a store, and outside of git."""
+    if listing.kind != "folder":
+        return None
+    root = Path(decode_location(listing.root))
+    for folder in (root, *root.parents):
+        git = folder / ".git"
+        if git.is_dir():
+            return _head(git)
+        if os.path.lexists(git):
+            # A submodule or an additional work tree: the commit of a parent folder is not its commit.
+            return None
+    return None
+
+
+def _head(git: Path) -> str | None:
+    """Resolve HEAD. The files are not trusted: only a well-formed hash is returned."""
+    head = _read_ref(git / "HEAD").strip()
+    if head.startswith("ref: "):
+        name = head.removeprefix("ref: ")
+        if ".." in name or name.startswith("/"):
+            return None
+        packed = (line.split(" ") for line in _read_ref(git / "packed-refs").splitlines())
+        known = {parts[1]: parts[0] for parts in packed if len(parts) == 2}
+        head = _read_ref(git / name).strip() or known.get(name, "")
+    return head if COMMIT.fullmatch(head) else None
+
+
+def _read_ref(path: Path) -> str:
+    """Read a small file of git; empty if it is not a regular file or cannot be read."""
+    try:
+        with closing_fd(os.open(path, FILE_FLAGS)) as fd:
+            return (
+                os.read(fd, REF_BYTES).decode("utf-8", "replace")
+                if stat.S_ISREG(os.fstat(fd).st_mode)
+                else ""
+            )
+    except (OSError, ValueError):
+        return ""

@@ -15,14 +15,14 @@ from codeanatomy import catalog
 from codeanatomy.catalog.tables.observe import TABLES as OBSERVE_TABLES
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
-from codeanatomy.delta.events import FeedRead, Scanned
+from codeanatomy.delta.events import FeedRead
 from codeanatomy.delta.lake_tables import LakeTables
 from codeanatomy.delta.log import entries
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.write.commit import record_refusals
 from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
-from codeanatomy.lake.observations import EventLog, append_rows, record_events
-from codeanatomy.lake.redaction import redactor
+from codeanatomy.lake.observations import EventLog, append_rows, record_events, redactor
+from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.passes import Passes
 from codeanatomy.query.lake import Lake
@@ -412,11 +412,7 @@ def test_others_may_add_scans_with_a_purpose(tmp_path: Path) -> None:
     lake = SmallLake(tmp_path / "lake")
     lake.publish("one", {"a": {}})
     observed = EventLog()
-    observed.add(
-        Scanned(table="relations_v1", version=0, projection=(), total_files=8, candidate_files=3, count=2),
-        purpose="callers",
-        at=NOON,
-    )
+    observed.add(RecordedQuery(NOON, "callers", "relations_v1", 0, total_files=8, candidate_files=3, count=2))
     observed(FeedRead(table="relations_v1", first_version=0, last_version=1))
     store = LakeTables(str(lake.root))
     # What others say of versions is not looked at.

@@ -22,8 +22,8 @@ from codeanatomy.delta.log.replay import logged_versions, read_actions
 from codeanatomy.delta.read.light import table_facts
 from codeanatomy.delta.read.open_table import location
 from codeanatomy.errors import ConfigError, FeatureError, GateError
-from codeanatomy.lake.readers import stored_features
 from codeanatomy.lake.snapshot import Snapshot
+from codeanatomy.plan.run_plan import stored_features
 from codeanatomy.plan.steps import catalog_hash
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes

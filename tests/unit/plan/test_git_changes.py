@@ -15,8 +15,7 @@ import pytest
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.errors import UsageError
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.plan.changes import FILES
-from codeanatomy.plan.git_changes import GitBaseline
+from codeanatomy.plan.changes import FILES, GitBaseline
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import prepare
 from codeanatomy.sources import reading

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from codeanatomy.errors import UnknownName, UsageError
-from codeanatomy.plan import repositories
 from codeanatomy.plan.build_request import ScipChoice, scip_choice
 from codeanatomy.plan.repositories import Repository, parse_repositories
+from codeanatomy.sources.git import checked_out_commit
 from codeanatomy.sources.listing import Listing
 
 
@@ -76,7 +76,7 @@ def test_what_makes_no_sense_is_refused(sources: list[str], repo_id: str | None,
 
 
 def git_commit(folder: Path) -> str | None:
-    return repositories.git_commit(Listing(str(folder), "folder", ()))
+    return checked_out_commit(Listing(str(folder), "folder", ()))
 
 
 def test_the_commit_is_what_git_says(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_second_work_tree_is_not_at_the_commit_of_the_folder_above(tmp_path: P
     assert git_commit(below) == "a" * 40
     (below / ".git").write_text("gitdir: elsewhere")
     assert git_commit(below) is None
-    assert repositories.git_commit(Listing(str(tmp_path / "a.zip"), "zip", ())) is None
+    assert checked_out_commit(Listing(str(tmp_path / "a.zip"), "zip", ())) is None
 
 
 def test_scip_indexes_belong_to_repositories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

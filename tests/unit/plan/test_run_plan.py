@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from msgspec import structs
 
 from codeanatomy import catalog, node_ids
+from codeanatomy.cli.build import plan_graph, plan_lines
 from codeanatomy.config import load_settings
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.read.open_table import location
@@ -23,7 +24,6 @@ from codeanatomy.lake.manifest import OutputPin, RunManifest, append_manifest
 from codeanatomy.node_ids import ID_VERSION
 from codeanatomy.pipeline.context import Run
 from codeanatomy.plan import steps as plan_steps
-from codeanatomy.plan.display import dot, plan_lines
 from codeanatomy.plan.run_plan import (
     LakeState,
     Plan,
@@ -342,7 +342,7 @@ def test_views_tell_everything(tmp_path: Path) -> None:
     assert "ast_files_v1: from v3 back to v0" in text
     assert "skip    one: unchanged since run run-1" in text
     assert "relations_v1 v0" in text
-    drawn = dot(plan)
+    drawn = plan_graph(plan)
     assert drawn.startswith("digraph plan {")
     assert '"table relations_v1" -> "graph" [label="v0"];' in drawn
     assert '"graph" -> "table cpg_nodes";' in drawn

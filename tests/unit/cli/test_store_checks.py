@@ -12,13 +12,14 @@ from click.testing import CliRunner
 from obstore.exceptions import GenericError, PermissionDeniedError
 from obstore.store import MemoryStore
 
+from codeanatomy.cli import store_checks
+from codeanatomy.cli.doctor import Check
 from codeanatomy.cli.main import cli
 from codeanatomy.cli.reference import setup
+from codeanatomy.cli.store_checks import ACCESS, USE, examine_store
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta import store_policy
 from codeanatomy.errors import RemotePathRefused
-from codeanatomy.lake import store_checks
-from codeanatomy.lake.store_checks import ACCESS, USE, StoreCheck, examine_store
 from codeanatomy.spark import jars
 from codeanatomy.spark.jars import CONNECTORS
 
@@ -36,7 +37,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name)
 
 
-def statuses(checks: tuple[StoreCheck, ...]) -> dict[str, str]:
+def statuses(checks: tuple[Check, ...]) -> dict[str, str]:
     assert all(check.next_step for check in checks if check.status in ("warn", "fail"))
     return {check.name: check.status for check in checks}
 
@@ -107,7 +108,7 @@ def refusing(problem: Exception) -> Any:
     return refuse
 
 
-def examined(monkeypatch: pytest.MonkeyPatch, store: Store) -> dict[str, StoreCheck]:
+def examined(monkeypatch: pytest.MonkeyPatch, store: Store) -> dict[str, Check]:
     monkeypatch.setattr(store_checks, "object_store", lambda _: store)
     checks = examine_store("s3a://bucket/lake", RuntimeProfile())
     assert tuple(statuses(checks)) == REMOTE
@@ -117,7 +118,7 @@ def examined(monkeypatch: pytest.MonkeyPatch, store: Store) -> dict[str, StoreCh
 def test_a_store_that_works_and_no_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     checks = examined(monkeypatch, store)
-    assert checks.pop("jars") == StoreCheck(
+    assert checks.pop("jars") == Check(
         "jars", "fail", "Spark has no jars for s3a://", "codeanatomy setup --with s3"
     )
     assert {check.status for check in checks.values()} == {"ok"}
@@ -185,7 +186,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["doctor", "--lake", "lake", "--format", "json"])
     assert done.exit_code == 0
-    checks = msgspec.json.decode(done.stdout, type=tuple[StoreCheck, ...])
+    checks = msgspec.json.decode(done.stdout, type=tuple[Check, ...])
     assert [check.name for check in checks] == list(LOCAL)
     (tmp_path / "file").write_text("")
     done = CliRunner().invoke(cli, ["doctor", "--lake", "file/lake"])

@@ -1,6 +1,6 @@
 """Check that the store of a lake can be used, with the settings that all commands use.
 
-`examine_store` returns one `StoreCheck` per requirement, always the same ones in the same order for a kind of
+`examine_store` returns one `Check` per requirement, always the same ones in the same order for a kind of
 store. The error of the first request shows whether endpoint, region, credentials or bucket are wrong; what
 follows the wrong one is not checked.
 
@@ -16,7 +16,7 @@ follows the wrong one is not checked.
 Of credentials only their source is shown. Commits rely on creating an object only if it does not exist: a
 store that overwrites it instead would let two writers both publish.
 
-Tests: `tests/unit/lake/test_store_checks.py`, `tests/system/test_object_store.py`.
+Tests: `tests/unit/cli/test_store_checks.py`, `tests/system/test_object_store.py`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from msgspec import Struct
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError, PreconditionError
 
+from codeanatomy.cli.doctor import Check
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.lake_tables import normalize_root
 from codeanatomy.delta.object_store import classify, object_store
@@ -53,17 +53,7 @@ FOLDER = "_doctor"
 OVERWRITES = "use a store with conditional writes (If-None-Match), such as S3, a newer MinIO, Azure or Google"
 
 
-class StoreCheck(Struct, frozen=True):
-    """One requirement: whether the store meets it, and what to do if it does not."""
-
-    name: str
-    # skip: not checked, because an earlier check failed.
-    status: Literal["ok", "warn", "fail", "skip"]
-    detail: str
-    next_step: str = ""
-
-
-def examine_store(lake: str, profile: RuntimeProfile) -> tuple[StoreCheck, ...]:
+def examine_store(lake: str, profile: RuntimeProfile) -> tuple[Check, ...]:
     """Check the store of a lake. Raise UsageError or RemotePathRefused if the path itself is not valid."""
     policy = StorePolicy.from_profile(profile)
     root = normalize_root(lake, policy.require_local_paths)
@@ -74,50 +64,46 @@ def examine_store(lake: str, profile: RuntimeProfile) -> tuple[StoreCheck, ...]:
     return (_jars(root, profile), *_remote_checks(root, options))
 
 
-def _jars(root: str, profile: RuntimeProfile) -> StoreCheck:
+def _jars(root: str, profile: RuntimeProfile) -> Check:
     scheme = urlsplit(root).scheme.lower()
     name = CONNECTOR_OF_SCHEME.get(scheme)
     if name is not None:
         try:
             present = has_connector(cache_folder() / "jars", name)
         except CodeAnatomyError as problem:
-            return StoreCheck("jars", "fail", problem.message, problem.hint)
+            return Check("jars", "fail", problem.message, problem.hint)
         if present:
-            return StoreCheck("jars", "ok", f"{len(CONNECTORS[name])} jars for {scheme}://")
-        return StoreCheck(
-            "jars", "fail", f"Spark has no jars for {scheme}://", f"codeanatomy setup --with {name}"
-        )
+            return Check("jars", "ok", f"{len(CONNECTORS[name])} jars for {scheme}://")
+        return Check("jars", "fail", f"Spark has no jars for {scheme}://", f"codeanatomy setup --with {name}")
     if scheme == "s3":
-        return StoreCheck("jars", "fail", "Spark does not open s3:// URIs", "write the URI with s3a://")
+        return Check("jars", "fail", "Spark does not open s3:// URIs", "write the URI with s3a://")
     given = [key for key in ("spark.jars", "spark.jars.packages") if key in profile.spark]
     if given:
-        return StoreCheck("jars", "ok", f"those of {' and '.join(given)}, for {scheme}://")
+        return Check("jars", "ok", f"those of {' and '.join(given)}, for {scheme}://")
     hint = f"set runtime.spark.spark.jars to the Hadoop connector for {scheme}://"
-    return StoreCheck("jars", "warn", f"Spark has no jars for {scheme}://: commands without Spark work", hint)
+    return Check("jars", "warn", f"Spark has no jars for {scheme}://: commands without Spark work", hint)
 
 
-def _remote_checks(root: str, options: Mapping[str, str]) -> Iterator[StoreCheck]:
+def _remote_checks(root: str, options: Mapping[str, str]) -> Iterator[Check]:
     names: list[str] = []
-    failed: StoreCheck | None = None
+    failed: Check | None = None
     try:
         store = object_store(root)
         names = [each["path"] for each in next(iter(store.list(chunk_size=10)), ())]
     except CodeAnatomyError as problem:
         about = "endpoint" if "endpoint" in problem.message else "credentials"
-        failed = StoreCheck(about, "fail", problem.message.removeprefix(f"{root}: "), problem.hint)
+        failed = Check(about, "fail", problem.message.removeprefix(f"{root}: "), problem.hint)
     except (BaseError, OSError) as problem:
         error = classify(root, problem)
-        failed = StoreCheck(
-            error.about if error.about in ACCESS else "list", "fail", error.message, error.hint
-        )
+        failed = Check(error.about if error.about in ACCESS else "list", "fail", error.message, error.hint)
     details = _access_details(root, options)
     reached = ACCESS.index(failed.name) if failed and failed.name in ACCESS else len(ACCESS)
-    yield from (StoreCheck(name, "ok", details[name]) for name in ACCESS[:reached])
+    yield from (Check(name, "ok", details[name]) for name in ACCESS[:reached])
     if failed and reached < len(ACCESS):
         yield failed
-        yield from (StoreCheck(name, "skip", NOT_CHECKED) for name in (*ACCESS[reached + 1 :], *USE))
+        yield from (Check(name, "skip", NOT_CHECKED) for name in (*ACCESS[reached + 1 :], *USE))
         return
-    yield failed or StoreCheck("list", "ok", "objects are there" if names else "nothing is there yet")
+    yield failed or Check("list", "ok", "objects are there" if names else "nothing is there yet")
     yield from _StoreUse(root, store, names).checks()
 
 
@@ -171,7 +157,7 @@ class _StoreUse:
         self._created = f"{self._name}-created"
         self._written: list[str] = []
 
-    def checks(self) -> Iterator[StoreCheck]:
+    def checks(self) -> Iterator[Check]:
         """Run the checks; all objects are deleted even if one fails."""
         yield self._run("write", self._write)
         if self._written:
@@ -179,81 +165,77 @@ class _StoreUse:
             yield self._run("read", self._read)
             yield self._run("delete", self._delete)
             return
-        yield StoreCheck("conditional put", "skip", NOT_CHECKED)
+        yield Check("conditional put", "skip", NOT_CHECKED)
         if self._listed:
             yield self._run("read", self._read_listed)
         else:
-            yield StoreCheck("read", "skip", "nothing to read")
-        yield StoreCheck("delete", "skip", NOT_CHECKED)
+            yield Check("read", "skip", "nothing to read")
+        yield Check("delete", "skip", NOT_CHECKED)
 
-    def _run(self, name: str, check: Callable[[], StoreCheck]) -> StoreCheck:
+    def _run(self, name: str, check: Callable[[], Check]) -> Check:
         try:
             return check()
         except (BaseError, OSError) as problem:
             error = classify(self._root, problem)
-            return StoreCheck(name, "fail", error.message, error.hint)
+            left = f"; {FOLDER}/ is left in the lake" if name == "delete" else ""
+            return Check(name, "fail", error.message + left, error.hint)
 
-    def _write(self) -> StoreCheck:
+    def _write(self) -> Check:
         self._store.put(self._name, CONTENT)
         self._written.append(self._name)
-        return StoreCheck("write", "ok", f"an object below {FOLDER}/")
+        return Check("write", "ok", f"an object below {FOLDER}/")
 
-    def _create(self) -> StoreCheck:
+    def _create(self) -> Check:
         try:
             self._store.put(self._created, CONTENT, mode="create")
             self._written.append(self._created)
             self._store.put(self._name, b"again", mode="create")
         except (AlreadyExistsError, PreconditionError):
-            return StoreCheck("conditional put", "ok", "an object is created only if it does not exist")
+            return Check("conditional put", "ok", "an object is created only if it does not exist")
         except NotSupportedError:
-            return StoreCheck("conditional put", "fail", "the store has no conditional writes", OVERWRITES)
-        return StoreCheck("conditional put", "fail", "the store overwrites an object that exists", OVERWRITES)
+            return Check("conditional put", "fail", "the store has no conditional writes", OVERWRITES)
+        return Check("conditional put", "fail", "the store overwrites an object that exists", OVERWRITES)
 
-    def _read(self) -> StoreCheck:
+    def _read(self) -> Check:
         size = len(self._store.get(self._name).bytes())
-        return StoreCheck("read", "ok", f"{size} bytes")
+        return Check("read", "ok", f"{size} bytes")
 
-    def _read_listed(self) -> StoreCheck:
+    def _read_listed(self) -> Check:
         size = len(self._store.get_range(self._listed[0], start=0, length=1))
-        return StoreCheck("read", "ok", f"{size} byte of an object")
+        return Check("read", "ok", f"{size} byte of an object")
 
-    def _delete(self) -> StoreCheck:
-        try:
-            self._store.delete(self._written)
-        except (BaseError, OSError) as problem:
-            error = classify(self._root, problem)
-            return StoreCheck("delete", "fail", f"{error.message}; {FOLDER}/ is left in the lake", error.hint)
-        return StoreCheck("delete", "ok", "what was written")
+    def _delete(self) -> Check:
+        self._store.delete(self._written)
+        return Check("delete", "ok", "what was written")
 
 
-def _local_checks(folder: Path) -> Iterator[StoreCheck]:
+def _local_checks(folder: Path) -> Iterator[Check]:
     """Check a folder of this machine, or, if it does not exist, the one in which it would be created."""
     place = next(each for each in (folder, *folder.parents) if each.exists())
     note = str(folder) if place == folder else f"{folder} does not exist yet; {place} does"
     if not place.is_dir():
-        yield StoreCheck("folder", "fail", f"{place} is a file", "choose another folder for the lake")
-        yield from (StoreCheck(name, "skip", NOT_CHECKED) for name in USE)
+        yield Check("folder", "fail", f"{place} is a file", "choose another folder for the lake")
+        yield from (Check(name, "skip", NOT_CHECKED) for name in USE)
         return
-    yield StoreCheck("folder", "ok", note)
+    yield Check("folder", "ok", note)
     yield _local("list", lambda: f"{sum(1 for _ in os.scandir(place))} entries", f"permit to read {place}")
     try:
         handle, name = tempfile.mkstemp(prefix=f".{FOLDER}-", dir=place)
     except OSError as problem:
         hint = f"permit to write to {place}, or choose another folder"
-        yield StoreCheck("write", "fail", problem.strerror or str(problem), hint)
-        yield from (StoreCheck(each, "skip", NOT_CHECKED) for each in USE[2:])
+        yield Check("write", "fail", problem.strerror or str(problem), hint)
+        yield from (Check(each, "skip", NOT_CHECKED) for each in USE[2:])
         return
     path, linked = Path(name), Path(f"{name}-created")
     with os.fdopen(handle, "wb") as file:
         file.write(CONTENT)
-    yield StoreCheck("write", "ok", "a file in the folder")
+    yield Check("write", "ok", "a file in the folder")
     twice = "use a file system with hard links, which commits need"
-    checks = [
+    yield from (
         _local("conditional put", lambda: _create_twice(path, linked), twice),
         _local("read", lambda: f"{len(path.read_bytes())} bytes", f"permit to read {place}"),
         _local("delete", lambda: _delete_files(path, linked), f"permit to delete in {place}"),
-    ]
-    yield from checks
+    )
 
 
 def _delete_files(*paths: Path) -> str:
@@ -270,8 +252,8 @@ def _create_twice(path: Path, linked: Path) -> str:
     return "a file is created only if it does not exist"
 
 
-def _local(name: str, check: Callable[[], str], hint: str) -> StoreCheck:
+def _local(name: str, check: Callable[[], str], hint: str) -> Check:
     try:
-        return StoreCheck(name, "ok", check())
+        return Check(name, "ok", check())
     except OSError as problem:
-        return StoreCheck(name, "fail", problem.strerror or str(problem), hint)
+        return Check(name, "fail", problem.strerror or str(problem), hint)
