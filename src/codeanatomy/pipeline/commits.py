@@ -1,6 +1,6 @@
 """Commit what the passes have made, table by table: replace rows of whole repositories, or of files.
 
-    commit_tables(run, "extract", ["requests"], {"ast_files_v1": Redone(files), ...}, is_whole=True)
+    commit_tables(run, "extract", ["requests"], {"ast_files_v1": TableUpdate(files), ...}, is_whole=True)
 
 Data files are there already, so a commit is one entry of a table's log (`delta.write.file_commits`). Several
 tables are committed at the same time. Tests: `tests/unit/pipeline/test_refresh.py`,
@@ -27,7 +27,7 @@ from codeanatomy.pipeline.context import Run
 COMMITTERS = 8
 
 
-class Redone(Struct, frozen=True):
+class TableUpdate(Struct, frozen=True):
     """New rows of a table, and what they replace."""
 
     # Data files with rows of the table.
@@ -44,7 +44,7 @@ def commit_tables(
     run: Run,
     step: str,
     repositories: Sequence[str],
-    redone: Mapping[str, Redone],
+    updates: Mapping[str, TableUpdate],
     *,
     is_whole: bool,
     sequence: int = 0,
@@ -54,7 +54,7 @@ def commit_tables(
     with ThreadPoolExecutor(COMMITTERS) as pool:
         pending = {
             pool.submit(_commit_table, run, sorted(repositories), name, each, commit): name
-            for name, each in redone.items()
+            for name, each in updates.items()
         }
         for ready, future in enumerate(as_completed(pending), start=1):
             if future.exception() is not None:
@@ -65,8 +65,8 @@ def commit_tables(
                 if not is_whole and name != FAILURES:
                     _count_refreshed(run, repositories, name, done)
             rows += done.rows
-            status = f"{ready}/{len(redone)} tables, {rows:,} rows"
-            run.progress.update("commit", status, last=ready == len(redone))
+            status = f"{ready}/{len(updates)} tables, {rows:,} rows"
+            run.progress.update("commit", status, last=ready == len(updates))
 
 
 def _count_refreshed(run: Run, repositories: Sequence[str], name: str, done: Committed) -> None:
@@ -78,17 +78,17 @@ def _count_refreshed(run: Run, repositories: Sequence[str], name: str, done: Com
 
 
 def _commit_table(
-    run: Run, repositories: Sequence[str], name: str, redone: Redone, commit: Commit
+    run: Run, repositories: Sequence[str], name: str, update: TableUpdate, commit: Commit
 ) -> Committed:
     run.check()
-    whole, owner = redone.owners is None, run.store.table(name).owner
-    owners = () if redone.is_added else repositories if whole else sorted(redone.owners or ())
+    whole, owner = update.owners is None, run.store.table(name).owner
+    owners = () if update.is_added else repositories if whole else sorted(update.owners or ())
     by = "repo_id" if whole or owner is None else owner
 
     def commit_to(store: LakeTables) -> Committed:
-        repos, shared = () if whole else repositories, sorted(redone.shared)
+        repos, shared = () if whole else repositories, sorted(update.shared)
         return commit_files(
-            store, name, redone.files, owners, commit, by=by, repos=repos, shared_repos=shared
+            store, name, update.files, owners, commit, by=by, repos=repos, shared_repos=shared
         )
 
     try:

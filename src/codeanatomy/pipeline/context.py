@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from codeanatomy.delta.store_policy import StorePolicy, is_local
 from codeanatomy.errors import StepFailed
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.lease import LeaseRow, StepDone
-from codeanatomy.lake.manifest import ChangeWindow, RunManifest
+from codeanatomy.lake.manifest import RunManifest
 from codeanatomy.lake.observations import EventLog, redactor
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
@@ -36,8 +36,8 @@ from codeanatomy.pipeline.build_session import BuildSession
 from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
+from codeanatomy.pipeline.frontier import Frontier
 from codeanatomy.plan.build_request import BuildRequest
-from codeanatomy.plan.changes import Impact, SourceChange
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints
 from codeanatomy.plan.steps import BuildInputs, fingerprint, rule_fingerprints, steps_of
@@ -74,58 +74,6 @@ class FrameRecord(Struct, frozen=True):
         and operators is no difference; and whatever changes the work shows in the physical plan.
         """
         return None if self.plans is None else fingerprint(self.plans.physical)
-
-
-def union(files: Iterable[frozenset[str]]) -> frozenset[str]:
-    """Return the files of several sets."""
-    return frozenset[str]().union(*files)
-
-
-@dataclass
-class Refresh:
-    """What a run redoes of a repository of which some files have changed, and why."""
-
-    repo_id: str
-    changes: tuple[SourceChange, ...]
-    # By table: the files whose rows this run has found to differ from the stored ones.
-    touched: dict[str, frozenset[str]] = field(default_factory=dict)
-    # By step: what the change feeds of its inputs have after its cursor, as files by table.
-    feeds: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    # Files that a SCIP index has or had documents of, but the repository lacks.
-    missing: frozenset[str] = frozenset()
-    # Files whose relations the solve has returned, and files that are gone.
-    emitted: frozenset[str] = frozenset()
-    gone: frozenset[str] = frozenset()
-    # Files that were not edited and whose relations differ, as long as the reason is not known.
-    unexplained: frozenset[str] = frozenset()
-    # Version of the relations that they are compared with.
-    relations_version: int | None = None
-    # Windows of the change feeds that were read.
-    windows: tuple[ChangeWindow, ...] = ()
-    # Why files are redone; only the edited ones until the relations of the others are known.
-    impact: tuple[Impact, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.impact = tuple(Impact(change.path, change.how) for change in self.changes)
-
-    def touched_in(self, *tables: str) -> frozenset[str]:
-        """The files whose rows changed in one of these tables."""
-        return union(self.touched.get(name, frozenset()) for name in tables)
-
-    def in_feed(self, step: str, *tables: str) -> frozenset[str]:
-        """The files that the feeds of some tables have for a step; of all its inputs if none is named."""
-        feeds = self.feeds.get(step, {})
-        return union(feeds.get(name, frozenset()) for name in tables or feeds)
-
-    @property
-    def edited(self) -> frozenset[str]:
-        """The ids of the files that differ from those that extract has read before."""
-        return frozenset(change.file_id for change in self.changes)
-
-    @property
-    def read(self) -> frozenset[str]:
-        """The changed paths that exist and have to be read."""
-        return frozenset(change.path for change in self.changes if change.how != "removed")
 
 
 @dataclass
@@ -179,8 +127,8 @@ class Run:
     # Steps that have started, in their order, and those that are done.
     begun: list[str] = field(default_factory=list)
     finished: set[str] = field(default_factory=set)
-    # By repository.
-    refreshes: dict[str, Refresh] = field(default_factory=dict)
+    # By repository that is refreshed.
+    frontiers: dict[str, Frontier] = field(default_factory=dict)
     # The process in which the local engine computes.
     worker: Worker = field(default_factory=Worker)
     # Tasks that a caller's session runs at a time.

@@ -22,7 +22,8 @@ from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.costs import Costs
 from codeanatomy.file_view import FileView
 from codeanatomy.graph.file_facts import FileFacts
-from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, FileGraph, GraphBuilder
+from codeanatomy.graph.merge import SHARED
+from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, TABLES, FileGraph, GraphBuilder
 from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
 from codeanatomy.pipeline.key_collisions import owner_rows, pack_keys
@@ -35,6 +36,8 @@ FACTS, NAMED = "file facts", "named nodes"
 FACTS_SCHEMA = pa.schema({"file_id": pa.string(), "facts": pa.binary()})
 # Copies of the edges in another order.
 COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
+# By table: the name of its pieces.
+GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # By table: columns that rows are sorted by which are not in the order of files.
 SAMPLED = {
     EDGES: tuple(dict.fromkeys(key for copy in COPIES for key in catalog.table(copy).ordering)),

@@ -2,7 +2,7 @@
 
     refuse_equal_files(run)                        # of any run, before files are read
     refuse_equal_keys(run, repos, keys, owners)    # of whole graphs: their keys, and those of the lake
-    refuse_refreshed_keys(run, refreshes, files, keys, owners)    # of refreshes: keys new in changed files
+    refuse_refreshed_keys(run, changed, files, keys, owners)      # of refreshes: keys new in changed files
 
 A key is 96 bits of a hash, so two definitions of a lake share one by chance about never (docs/ids.md), and by
 intent with 2^48 hashes. The step fails with both owners:
@@ -36,9 +36,9 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.errors import KeyCollision
 from codeanatomy.graph.rows import NODES
 from codeanatomy.node_ids import KEY_CHARS, file_id, key_of
-from codeanatomy.pipeline.context import Refresh, Run
+from codeanatomy.pipeline.context import Run
 from codeanatomy.plan.changes import FILES
-from codeanatomy.plan.steps import EXTRACT, GRAPH
+from codeanatomy.plan.steps import EXTRACT
 
 # By path of a file, its definition keys by qualified path.
 FileKeys: TypeAlias = Sequence[tuple[str, Mapping[str, str]]]
@@ -168,20 +168,19 @@ def _refuse_alike(
 
 def refuse_refreshed_keys(
     run: Run,
-    refreshes: Sequence[Refresh],
+    changed: Collection[str],
     files: Collection[str],
     keys: Iterable[bytes],
     owners: Callable[[], Iterable[bytes]],
 ) -> None:
     """Raise KeyCollision if a definition that is new in a changed file has the key of another one.
 
-    `keys` and `owners` are those of all `files` that the refreshes redo, as in `refuse_equal_keys`.
+    `keys` and `owners` are those of all `files` that are redone, as in `refuse_equal_keys`.
     """
     made, counts = _count_keys(keys)
-    changed = sorted({file for refresh in refreshes for file in refresh.in_feed(GRAPH, FILES)})
     stored: list[KeyOwner] = []
     if NODES in run.pins and changed:
-        stays = f"({_outside('owner_file_id', changed)} OR owner_file_id IS NULL)"
+        stays = f"({_outside('owner_file_id', sorted(changed))} OR owner_file_id IS NULL)"
         stored = _stored_owners(run, sorted({*made.tolist()} - _known_keys(run, sorted(files))), stays)
     _refuse_alike(made[counts > 1], stored, owners)
 

@@ -10,7 +10,7 @@ the largest first.
 
 After an edit the whole repository is solved again, over the stored programs of the files that stay. A digest
 of each file's rows then shows which files have other relations than before: no rule decides beforehand what a
-change can reach, so none can be wrong. Tests: `tests/unit/pipeline/test_solve.py`.
+change can reach, so none can be wrong. Tests: `tests/unit/pipeline/test_solve_stage.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, load_views
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
+from codeanatomy.pipeline.frontier import FileOutcome
 from codeanatomy.pipeline.pieces import (
     OUTCOME,
     PROGRAM,
@@ -67,14 +68,6 @@ class SolveScope(Struct, frozen=True):
     wanted: frozenset[str] | None = None
     # Import name of the package that the root of the repository is; empty if it is none.
     package: str = ""
-
-
-class FileOutcome(Struct, frozen=True, array_like=True):
-    """A file that is emitted: whether its relations differ from the stored ones."""
-
-    file_id: str
-    path: str
-    is_same: bool
 
 
 class RepositoryOutcome(Struct, frozen=True):

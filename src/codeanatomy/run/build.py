@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -62,14 +62,16 @@ from codeanatomy.lake.observations import EventLog, record_events
 from codeanatomy.lake.recorded_queries import take_records
 from codeanatomy.logs import Log
 from codeanatomy.pipeline.build_session import BuildSession
-from codeanatomy.pipeline.context import Refresh, Run, counts_of, new_run_id, recorded_counts
+from codeanatomy.pipeline.context import Run, counts_of, new_run_id, recorded_counts
 from codeanatomy.pipeline.executors.executor import Executor
 from codeanatomy.pipeline.executors.local_executor import LocalExecutor
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor
+from codeanatomy.pipeline.frontier import Frontier
+from codeanatomy.pipeline.group_build import work_groups
 from codeanatomy.pipeline.key_collisions import refuse_equal_files
-from codeanatomy.pipeline.passes import Passes, work_groups
+from codeanatomy.pipeline.stages import forecast, run_stages
 from codeanatomy.pipeline.tools import scip_command
 from codeanatomy.plan.build_request import (
     BuildRequest,
@@ -77,7 +79,7 @@ from codeanatomy.plan.build_request import (
     refuse_unshared_sources,
     source_inputs,
 )
-from codeanatomy.plan.changes import GitBaseline, Impact
+from codeanatomy.plan.changes import GitBaseline
 from codeanatomy.plan.repositories import ListedRepositories, list_repositories
 from codeanatomy.plan.run_plan import (
     LakeState,
@@ -178,23 +180,10 @@ def plan(request: BuildRequest, progress: Progress, *, impact: bool = False) -> 
             _add_refreshes(run)
             _restore_counts(run)
             run.plan = structs.replace(plan, engine_facts=EngineFacts("local"))
-            plan = structs.replace(plan, impact=_forecast(run))
+            plan = structs.replace(plan, impact=forecast(run, _executor(run)))
     if row is None or row is unfinished:
         return plan
     return structs.replace(plan, undo=(), held_by=row.holder)
-
-
-def _forecast(run: Run) -> dict[str, tuple[Impact, ...]]:
-    """Return the files that refreshes would redo, and why, by repository."""
-    executor, impact = _executor(run), dict[str, tuple[Impact, ...]]()
-    for group in work_groups(run):
-        if group.refreshes:
-            impact |= Passes(run, executor, group, _no_step).forecast()
-    return impact
-
-
-def _no_step(step: str, *, is_last: bool = True) -> AbstractContextManager[None]:
-    return nullcontext()
 
 
 def _executor(run: Run) -> Executor:
@@ -485,7 +474,7 @@ def _restore(run: Run, undo: Undo, commit: Commit) -> int:
 def _add_refreshes(run: Run) -> None:
     """Add the repositories that are refreshed."""
     for repo_id, changes in run.plan.changes.items():
-        run.refreshes[repo_id] = Refresh(repo_id, changes)
+        run.frontiers[repo_id] = Frontier.of(repo_id, changes)
 
 
 def _restore_counts(run: Run) -> None:
@@ -527,7 +516,7 @@ def run_steps(run: Run, lease: Lease) -> None:
         for number, group in enumerate(groups, start=1):
             run.check()
             repositories = {repo_id for later in groups[number:] for repo_id in later.repositories}
-            Passes(run, executor, group, partial(_run_step, run, lease, repositories)).execute()
+            run_stages(run, executor, group, partial(_run_step, run, lease, repositories))
 
     pool = ThreadPoolExecutor(1)
     passes = pool.submit(work)

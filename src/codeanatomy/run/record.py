@@ -174,13 +174,13 @@ def _row(run: Run, repository: Repository, finished: datetime, pins: tuple[Outpu
     return RunManifest(
         **_common(run, repository, finished),
         status="succeeded",
-        mode="incremental" if repo_id in run.refreshes else "full",
+        mode="incremental" if repo_id in run.frontiers else "full",
         git_commit=run.listed.commits[repo_id],
         source_digest=run.listed.digests[repo_id],
         plan_fingerprints=prints,
         rule_fingerprints={**rules, **run.rules},
         output_pins=pins,
-        change_windows=run.refreshes[repo_id].windows if repo_id in run.refreshes else (),
+        change_windows=run.frontiers[repo_id].windows if repo_id in run.frontiers else (),
         row_counts={name: counts[name] for name in sorted(run.pins) if counts[name]},
         artifact_ids=artifacts,
         error_counts=failures_by_extractor(counts),
@@ -246,8 +246,8 @@ def record_artifacts(run: Run) -> None:
         COSTS: [{"run_id": run.run_id} | row for row in _costs(run)],
         IMPACT: [
             {"run_id": run.run_id, "repo_id": repo_id, **to_builtins(each)}
-            for repo_id, refresh in run.refreshes.items()
-            for each in refresh.impact
+            for repo_id, frontier in run.frontiers.items()
+            for each in frontier.impact
         ],
     }
     for name, each in rows.items():

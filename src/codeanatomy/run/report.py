@@ -103,8 +103,8 @@ def report_run(run: Run) -> BuildReport:
         errors=_errors(repositories),
         seconds=run.seconds,
         redone={
-            repo_id: dict(sorted(Counter(each.reason for each in refresh.impact).items()))
-            for repo_id, refresh in run.refreshes.items()
+            repo_id: dict(sorted(Counter(each.reason for each in frontier.impact).items()))
+            for repo_id, frontier in run.frontiers.items()
         },
     )
 
