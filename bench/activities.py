@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from codeanatomy.pipeline.second_pass import COPIES
 from msgspec import msgpack
 from processor import Processor
 
@@ -55,7 +56,6 @@ from codeanatomy.graph.rows import file_rows as graph_rows
 from codeanatomy.normalize.rules import FILE_TABLES, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.sorted_tables import in_order
 from codeanatomy.pipeline.pieces import row_pieces
-from codeanatomy.pipeline.second_pass import COPIES
 from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.plan.changes import TOOL_TABLES
 from codeanatomy.relate.compile.file_program import compile_file

@@ -54,8 +54,8 @@ from codeanatomy.pipeline.executors.spark_tables import (
     plan_tables,
     written_files,
 )
+from codeanatomy.pipeline.graph_rows import COPIES, SAMPLED
 from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
-from codeanatomy.pipeline.second_pass import COPIES, SAMPLED
 from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.spark.session import close_session, open_session
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.errors import KeyCollision
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
-from codeanatomy.pipeline import second_pass
+from codeanatomy.pipeline import graph_rows
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.key_collisions import FileKeys, owner_rows, pack_keys
 from codeanatomy.pipeline.pieces import Pieces
@@ -43,7 +43,7 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
     clean_lake(lake, {"old": tmp_path / "old"})
     replaced = {place: definition_key(*other) for place, other in SAME.items()}
 
-    map_groups = SparkExecutor.map_groups
+    map_tasks = SparkExecutor.map_tasks
 
     # Nested functions are sent to the executors as they are here.
     def equal(keys: FileKeys) -> FileKeys:
@@ -52,20 +52,19 @@ def test_nothing_is_published(spark: SparkSession, tmp_path: Path, monkeypatch: 
             for path, named in keys
         ]
 
-    def with_equal_keys(
-        executor: SparkExecutor, step: str, held: Any, names: Any, by: Any, work: Any
-    ) -> SparkHeld:
-        def patched(groups: Any) -> Pieces:
+    def with_equal_keys(executor: SparkExecutor, step: str, tasks: Any, work: Any, total: int) -> SparkHeld:
+        # The process in which a task makes the rows of files is forked from this one.
+        def patched(task: bytes) -> Pieces:
             with (
-                patch.object(second_pass, "owner_rows", lambda repo, keys: owner_rows(repo, equal(keys))),
-                patch.object(second_pass, "pack_keys", lambda keys: pack_keys(equal(keys))),
+                patch.object(graph_rows, "owner_rows", lambda repo, keys: owner_rows(repo, equal(keys))),
+                patch.object(graph_rows, "pack_keys", lambda keys: pack_keys(equal(keys))),
             ):
-                yield from work(groups)
+                yield from work(task)
 
-        return map_groups(executor, step, held, names, by, patched)
+        return map_tasks(executor, step, tasks, patched, total)
 
     request = order(lake, {"new": tmp_path / "new"}, engine="spark")
-    monkeypatch.setattr(SparkExecutor, "map_groups", with_equal_keys)
+    monkeypatch.setattr(SparkExecutor, "map_tasks", with_equal_keys)
     with pytest.raises(KeyCollision) as raised:
         build(request, Progress(io.StringIO()), SharedSession(spark))
     monkeypatch.undo()

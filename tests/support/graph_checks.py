@@ -22,11 +22,11 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.catalog.kinds.spec import Count
 from codeanatomy.file_view import FileView
 from codeanatomy.graph.merge import merge_shared_rows
-from codeanatomy.graph.rows import REPEAT_KEY, TABLES, file_rows
+from codeanatomy.graph.rows import REPEAT_KEY, TABLES
 from oracles.id_oracle import id_problems
 from support import corpus
 from support.folders import CASES
-from support.graph_stage import Graph, graph_files, rows_of
+from support.graph_stage import Graph, graph_files, rows_of, whole_graphs
 from support.normalize_stage import source_of
 from support.relate_stage import sources_below
 
@@ -85,7 +85,7 @@ def built(name: str, profile: Profile = "full") -> Graph:
 
 def graph_from(files: Iterable[FileView], profile: Profile = "full") -> Graph:
     """Build the graph of files, as the graph stage does."""
-    made = [file_rows(file, profile) for file in files]
+    made = list(whole_graphs(files, profile))
     tables = [*(each.tables for each in made), merge_shared_rows(each.shared for each in made)]
     return Graph(*(rows_of(name, (each[name] for each in tables)) for name in TABLES))
 

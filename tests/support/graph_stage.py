@@ -7,7 +7,7 @@ graph = graph_of({"main.py": "def f(): ...\\nf()\\n"})
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array, arrow_schema, to_python
+from codeanatomy.catalog.entry_points import RULES, Rule
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.graph import EDGE_KEY
 from codeanatomy.extract.ast_files import ast_files_v1
@@ -24,12 +25,17 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
 from codeanatomy.file_view import AST, BYTECODE, LIBCST, LINES, SCIP, FileView
+from codeanatomy.graph.file_facts import FileFacts
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.reads import READS
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, file_rows
+from codeanatomy.graph.resolution import ResolvedFile, complete_names
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, FileGraph, resolution_rows, rows_of_files
+from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.node_ids import edge_id, file_id
 from codeanatomy.normalize.rules import file_rows as normalized_rows
 from codeanatomy.relate.compile.file_program import compile_file, with_witnesses
+from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import DIAGNOSTICS
 from support.normalize_stage import OPTIONS, source_of
 from support.relate_stage import repository_rows
 
@@ -52,6 +58,15 @@ COMPLAINTS = {
 }
 
 
+class FileRows(NamedTuple):
+    """All graph rows of a file by table: its own, and those it contributes to the repository."""
+
+    tables: dict[str, pa.RecordBatch]
+    shared: dict[str, pa.RecordBatch]
+    # Definition keys of the file by qualified path.
+    keys: dict[str, str]
+
+
 class Graph(NamedTuple):
     """Rows of the graph's tables."""
 
@@ -70,14 +85,46 @@ def graph_of(
     """The graph of a repository; `scip` has the lists of an index by path."""
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in (NODES, EDGES, PROPS, PROPS_MAP)}
     shared: list[dict[str, pa.RecordBatch]] = []
-    for file in graph_files(sources, scip or {}, repo_id):
-        made = file_rows(file, profile)
+    for made in whole_graphs(graph_files(sources, scip or {}, repo_id), profile):
         for name, found in made.tables.items():
             batches[name].append(found)
         shared.append(made.shared)
     for name, found in merge_shared_rows(shared).items():
         batches[name].append(found)
     return Graph(*(rows_of(name, batches[name]) for name in (NODES, EDGES, PROPS, PROPS_MAP)))
+
+
+def whole_graph(file: FileView, profile: Profile = "full") -> FileRows:
+    """Make all graph rows of a file that has its relations."""
+    [rows] = whole_graphs([file], profile)
+    return rows
+
+
+def whole_graphs(
+    files: Iterable[FileView], profile: Profile = "full", rules: tuple[Rule, ...] = RULES
+) -> Iterator[FileRows]:
+    """Yield all graph rows of files that have their relations, each table in its order.
+
+    As in a build, the facts that the second of the two stages gets of the first are packed in between.
+    """
+    files = list(files)
+    graphs = list(rows_of_files(files, profile))
+    resolved = [resolved_file(file, graph.facts) for file, graph in zip(files, graphs, strict=True)]
+    for file, graph, rest in zip(resolved, graphs, resolution_rows(resolved, profile, rules), strict=True):
+        own = {**graph.tables, NODES: nodes_of(graph, file.module_name)}
+        tables = {name: sort_rows(name, pa.concat_batches([own[name], rest.tables[name]])) for name in own}
+        yield FileRows(tables, rest.shared, graph.keys)
+
+
+def nodes_of(graph: FileGraph, module_name: str) -> pa.RecordBatch:
+    """Return the nodes of a file that were made without others, with their full names."""
+    named = complete_names(graph.named, {graph.facts.file_id: module_name})
+    return pa.concat_batches([graph.tables[NODES], named])
+
+
+def resolved_file(file: FileView, facts: FileFacts) -> ResolvedFile:
+    """Return the facts of a file with its relations and their diagnostics."""
+    return ResolvedFile(FileFacts.unpack(facts.pack()), file.rows(RELATIONS), file.rows(DIAGNOSTICS))
 
 
 def graph_files(
@@ -87,7 +134,8 @@ def graph_files(
     extracted = {path: _extract(path, text) for path, text in sources.items()}
     evidence = {
         path: {"repo_files_v1": _row(path, sources[path])}
-        | {name: one.cells for name, one in results.items()}
+        # A row has the columns of the file, even if nothing was extracted.
+        | {name: {"path": path, **one.cells} for name, one in results.items()}
         for path, results in extracted.items()
     }
     documents = {path: [{"index_id": "index:1", **lists}] for path, lists in scip.items()}

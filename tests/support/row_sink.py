@@ -1,6 +1,6 @@
-"""Keep the rows that a task would write to data files, for tests of the passes.
+"""Keep the rows that a task would write to data files, for tests of the stages.
 
-pieces = list(SecondPass(..., sink=RowSink())(groups))
+pieces = list(GraphStage(..., sink=RowSink())(groups))
 written(pieces)["diagnostics_norm_v1"]             # batches of rows
 """
 

@@ -36,7 +36,6 @@ from codeanatomy.file_view import (
     project,
     union_reads,
 )
-from codeanatomy.graph import rows as graph_rows
 from codeanatomy.graph.reads import READS as GRAPH_READS
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.node_ids import file_id
@@ -52,6 +51,7 @@ from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading
 from support import corpus
 from support.file_evidence import document
+from support.graph_stage import whole_graph
 from support.hostile_files import HOSTILE, STRANGE
 from support.marks import quick
 from support.relate_stage import repository_rows, sources_below
@@ -178,7 +178,7 @@ def test_graph_rows_do_not_depend_on_how_a_file_was_read(package: str, profile: 
     assert loaded.keys() == fresh.keys()
     for key, view in loaded.items():
         both = FileView(*view.key, {**view.tables, **fresh[key].tables})
-        one, other = graph_rows.file_rows(both, profile), graph_rows.file_rows(view, profile)
+        one, other = whole_graph(both, profile), whole_graph(view, profile)
         assert one == other, view.path
 
 

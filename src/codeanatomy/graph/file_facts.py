@@ -108,8 +108,9 @@ class FileFacts(Struct, frozen=True, array_like=True):
     generics: list[GenericArgument] = []
     # Lists about the repository, by name.
     shared: dict[str, dict[str, list[Any]]] = {}
-    # Number of lists that failed.
+    # Number of lists that failed; why these facts could not be collected.
     failures: int = 0
+    unreported: list[str] = []
 
     def pack(self) -> bytes:
         """Encode the facts."""
@@ -129,8 +130,26 @@ DECODER = msgpack.Decoder(FileFacts)
 
 
 def collect_facts(context: Context, lists: Mapping[str, Columns], shared: Mapping[str, Columns]) -> FileFacts:
-    """Collect what resolution needs from the lists of a file, and from its syntax tree."""
-    file = context.file
+    """Collect what resolution needs from the lists of a file, and from its syntax tree.
+
+    If that fails there are none, and the stage that makes the rows of resolution reports why.
+    """
+    file, failures = context.file, len(context.failures)
+    own: Mapping[str, Any] = context.attempt("facts", lambda context: _own_facts(context, lists))
+    return FileFacts(
+        *file.key,
+        has_module=context.has_module,
+        **own,
+        shared={
+            name: {key: list(cells) for key, cells in rows.items()} for name, rows in shared.items() if rows
+        },
+        failures=failures,
+        unreported=context.failures[failures:],
+    )
+
+
+def _own_facts(context: Context, lists: Mapping[str, Columns]) -> dict[str, Any]:
+    """Return facts about the file by field."""
     made = {kind: set(lists.get(name, {}).get("node_id", ())) for kind, name in USES.items()}
     unnumbered = [each for ids in made.values() for each in ids if is_unnumbered(each)]
     unlisted = [each for kind, ids in made.items() for each in context.ids.of_kind(kind) if each not in ids]
@@ -138,24 +157,18 @@ def collect_facts(context: Context, lists: Mapping[str, Columns], shared: Mappin
     decorators = [
         Site(*row) for row in iter_rows(lists.get("decorators"), "node_id", "name", *SPAN, "owner_id")
     ]
-    return FileFacts(
-        file.repo_id,
-        file.file_id,
-        file.path,
-        context.has_module,
-        list(iter_rows(lists.get("classes"), "node_id", "base_count")),
-        unlisted,
-        unnumbered,
-        _definitions(context),
-        calls,
-        decorators,
-        msgspec.Raw(msgpack.encode(_arguments(lists))),
-        _if_blocks(context),
-        _labels(context),
-        [GenericArgument(*row) for row in types.generic_arguments(context)],
-        {name: {key: list(cells) for key, cells in rows.items()} for name, rows in shared.items() if rows},
-        len(context.failures),
-    )
+    return {
+        "classes": list(iter_rows(lists.get("classes"), "node_id", "base_count")),
+        "unlisted": unlisted,
+        "unnumbered": unnumbered,
+        "definitions": _definitions(context),
+        "calls": calls,
+        "decorators": decorators,
+        "arguments": msgspec.Raw(msgpack.encode(_arguments(lists))),
+        "blocks": _if_blocks(context),
+        "labels": _labels(context),
+        "generics": [GenericArgument(*row) for row in types.generic_arguments(context)],
+    }
 
 
 def is_unnumbered(node: str) -> bool:

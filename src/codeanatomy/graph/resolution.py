@@ -53,8 +53,8 @@ class ResolvedFile:
         self.facts = facts
         self.relations = relations_by_kind(relations, of_scopes=False)
         self._diagnostics = diagnostics
-        # Lists that failed, with the reason.
-        self._failures: list[str] = []
+        # What failed, with the reason.
+        self._failures = list(facts.unreported)
 
     @cached_property
     def module_name(self) -> str:

@@ -7,25 +7,34 @@ import re
 import sys
 from collections import Counter, defaultdict
 from functools import cache
+from typing import NamedTuple
 
 import pytest
 
 from codeanatomy import catalog
 from codeanatomy.catalog.describe import id_text
+from codeanatomy.catalog.entry_points import RULES, rule_set
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, PROFILES, EdgeKind, NodeKind, kind
 from codeanatomy.catalog.kinds.edges import EDGES
-from codeanatomy.catalog.kinds.nodes import NODES
+from codeanatomy.catalog.kinds.nodes import NODES, UNRESOLVED_PROP
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.errors import UnknownName
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import FAMILIES, FILE_LISTS, SHARED_LISTS, facts_of, shared_facts_of
+from codeanatomy.graph.file_facts import USES, collect_facts
 from codeanatomy.graph.flow import CFG_KINDS, EVENT_KINDS
 from codeanatomy.graph.reads import READS
+from codeanatomy.graph.rows import NODES as NODE_ROWS
+from codeanatomy.graph.rows import rows_of_files
 from codeanatomy.node_ids import PREFIXES
 from support.graph_checks import CONSTRUCTS, files_of
+from support.graph_stage import nodes_of, resolved_file
 
 RELATED = "relations."
+# How the catalogue says that a qualified name begins with that of the module.
+NAMED_BY_MODULE = r"(module\b|qualified name of the (function|definition|scope's owner)\b|dotted name$)"
 KINDS: tuple[NodeKind | EdgeKind, ...] = (*NODES, *EDGES)
+IN_MODULE = {each.name for each in NODES if each.in_module}
 NODE_COLUMNS = set(catalog.table("cpg_nodes").column_names)
 EDGE_COLUMNS = set(catalog.table("cpg_edges").column_names)
 # Examples that Python refuses, each for a reason.
@@ -199,6 +208,36 @@ def test_what_is_read_is_there() -> None:
 # Lists of facts
 
 
+class MadeLists(NamedTuple):
+    """The columns of the lists that each stage makes of the goldens, by name."""
+
+    # Where a file is parsed: its own, and those of the repository.
+    of_file: dict[str, set[str]]
+    of_repository: dict[str, set[str]]
+    # Where relations are known.
+    resolved: dict[str, set[str]]
+    resolved_shared: dict[str, set[str]]
+    # Properties of nodes that are made without them: kind and name.
+    properties: set[tuple[str, str]]
+
+
+@cache
+def made_lists() -> MadeLists:
+    made = MadeLists({}, {}, {}, {}, set())
+    names = {each.made_of.of for each in KINDS}
+    for construct in CONSTRUCTS:
+        for file in files_of(construct):
+            context = Context(file)
+            own, shared = facts_of(context, names), shared_facts_of(context)
+            resolved = resolved_file(file, collect_facts(context, own, shared))
+            made.properties.update((kind or "", name) for _, kind, name, _, _ in resolved.properties())
+            stages = (own, shared, resolved.lists(rule_set(RULES)), resolved.shared_lists())
+            for columns, found in zip(made, stages, strict=False):
+                for name, rows in found.items():
+                    columns.setdefault(name, set()).update(rows if any(rows.values()) else ())
+    return made
+
+
 def known_lists() -> set[str]:
     families = {
         "relations": emitted_relations(),
@@ -207,7 +246,13 @@ def known_lists() -> set[str]:
     }
     assert families.keys() == FAMILIES.keys()
     several = {f"{family}.{name}" for family, found in families.items() for name in found}
-    return {*FILE_LISTS, *SHARED_LISTS, "anchors", "spelled", "diagnostics", "complaints"} | several
+    made = made_lists()
+    assert {*made.of_file, *made.resolved} == several | {
+        *FILE_LISTS,
+        *("entry_points", "anchors", "spelled", "diagnostics", "complaints"),
+    }
+    assert {*made.of_repository} == {*SHARED_LISTS}
+    return {*made.of_file, *made.of_repository, *made.resolved, *made.resolved_shared}
 
 
 @cache
@@ -228,36 +273,85 @@ def test_every_list_exists_and_every_relation_is_an_edge() -> None:
     assert known_lists() - made_of == only_related - inlined
 
 
+def test_lists_are_made_by_the_stages_that_know_their_rows() -> None:
+    """Edges that two stages make are numbered apart: their ends must not be the same."""
+    made = made_lists()
+    both = made.of_file.keys() & made.resolved.keys()
+    # Uses that only relations have; attributes that are set from elsewhere; the module in its package;
+    # variables in brackets after `Generic`; problems of both stages.
+    relations = {f"{RELATED}SCOPE_BINDS", f"{RELATED}DEFINES_BINDING"}
+    assert both == relations | {
+        *USES.values(),
+        *("bindings", "contained", "type_param_uses", "diagnostics", "complaints"),
+    }
+    assert f"{RELATED}SCOPE_BINDS" not in {each.made_of.of for each in KINDS}
+    # Contributions to the repository are handed over and made into rows once.
+    assert made.of_repository.keys() == SHARED_LISTS.keys()
+    assert made.resolved_shared.keys() == SHARED_LISTS.keys() | {
+        *("repositories", "packages", "contained", "external_modules", "qualified_names")
+    }
+
+
+def test_names_that_begin_with_the_module_lack_it_where_the_file_is_parsed() -> None:
+    begun: defaultdict[bool, set[str]] = defaultdict(set)
+    for construct in CONSTRUCTS:
+        files = files_of(construct)
+        for file, graph in zip(files, rows_of_files(files, "full"), strict=True):
+            assert {row["node_kind"] for row in graph.named.to_pylist()} <= IN_MODULE
+            assert not {row["node_kind"] for row in graph.tables[NODE_ROWS].to_pylist()} & IN_MODULE
+            for row in graph.named.to_pylist():
+                assert row["qualname"] == "" or row["qualname"][0] == ".", row
+            name = resolved_file(file, graph.facts).module_name
+            for row in nodes_of(graph, name).to_pylist():
+                is_inside = f"{row['qualname']}.".startswith(f"{name}.")
+                begun[row["qualname"] is not None and is_inside].add(row["node_kind"])
+    assert begun[True] >= IN_MODULE
+    # A document of SCIP and a reference may be named like the module they are in.
+    assert not begun[False] & IN_MODULE
+
+
+def test_kinds_whose_names_begin_with_the_module_say_so() -> None:
+    for each in NODES:
+        is_said = each.owner == "file" and bool(re.match(NAMED_BY_MODULE, each.qualified))
+        assert each.in_module == is_said, each.name
+
+
 def test_shared_lists_are_of_kinds_that_a_repository_owns() -> None:
+    made = made_lists()
+    of_file, shared = made.of_file.keys() | made.resolved.keys(), made.resolved_shared.keys()
     for each in KINDS:
         if isinstance(each, NodeKind) or not each.made_of.of.startswith(RELATED):
-            owners = {"file"} if each.made_of.of not in SHARED_LISTS else {"repository", "either"}
+            owners = {"file"} if each.made_of.of not in shared else {"repository", "either"}
             assert each.owner in owners, each.name
-            is_both = each.made_of.of in FILE_LISTS and each.made_of.of in SHARED_LISTS
+            is_both = each.made_of.of in of_file and each.made_of.of in shared
             assert is_both == (each.owner == "either"), each.name
 
 
 def test_fields_and_properties_are_in_the_lists() -> None:
     """A property that no list has would be a promise that is not kept."""
-    columns: dict[str, set[str]] = {}
-    names = {each.made_of.of for each in KINDS}
-    for construct in CONSTRUCTS:
-        for file in files_of(construct):
-            context = Context(file)
-            for found in (facts_of(context, names), shared_facts_of(context)):
-                columns |= {name: set(rows) for name, rows in found.items() if any(rows.values())}
+    made = made_lists()
+    columns: defaultdict[str, set[str]] = defaultdict(set)
+    for found in (made.of_file, made.resolved, made.resolved_shared):
+        for name, known in found.items():
+            columns[name] |= known
     for each in KINDS:
         if each.made_of.of.startswith("scip_") or each.made_of.of == "diagnostics":
             continue
         fields = columns[each.made_of.of]
         assert set(each.made_of.fields.values()) <= fields, each.name
-        assert {prop.name for prop in each.props} <= fields, each.name
+        apart = {name for kind, name in made.properties if kind == each.name}
+        # Why a class has an unknown base, no golden has: `tests/unit/graph/test_resolution.py`.
+        apart |= {UNRESOLVED_PROP.name} if each.name == "CLASS" else set()
+        assert {prop.name for prop in each.props} <= fields | apart, each.name
         own = {*fields, *each.made_of.fields}
         needed = {"node_id"} if isinstance(each, NodeKind) else {"src_id", "dst_id"}
         assert needed <= own, each.name
         said = {"role": each.role, "ordinal": each.ordinal} if isinstance(each, EdgeKind) else {}
         if isinstance(each, NodeKind):
             said = {"subkind": each.subkind, "name": each.named, "qualname": each.qualified}
+        if each.name == "MODULE":
+            # Its name is that which the names of its definitions begin with.
+            del said["name"]
         assert {column for column, words in said.items() if words} <= own, each.name
 
 

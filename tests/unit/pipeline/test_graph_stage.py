@@ -1,12 +1,13 @@
-"""Pass two: graph rows of files from pieces of pass one and of the solve, and rows of the repository."""
+"""Graph rows of files, from pieces of the stage of files and of the solve, and rows of the repository."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from msgspec import msgpack
+from msgspec import json, msgpack
 
 from codeanatomy.arrow import decode_texts, pack_rows, unpack_rows
 from codeanatomy.graph.merge import SHARED
@@ -15,23 +16,26 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS as NORMALIZED
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
+from codeanatomy.pipeline.graph_rows import COPIES, FACTS, NAMED
+from codeanatomy.pipeline.graph_stage import GraphStage, MergeShared
 from codeanatomy.pipeline.key_collisions import unpack_owners
 from codeanatomy.pipeline.pieces import (
     COUNTS,
     KEY_OWNERS,
+    KEYS,
     OUTCOME,
     PROGRAM,
+    SHARED_DIGESTS,
     STORED,
     Piece,
     batches_of,
     sum_counts,
 )
-from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
-from codeanatomy.pipeline.solve import Solve, SolveScope
+from codeanatomy.pipeline.solve_stage import Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS
-from support.pass_pieces import REPOSITORY, first_pieces
 from support.row_sink import ROWS, RowSink
+from support.stage_pieces import REPOSITORY, file_pieces
 
 TREE = {
     "lib.py": b"import sys\n\n\ndef f(x):\n    return sys.argv[x]\n",
@@ -42,22 +46,32 @@ TREE = {
 MADE = (NODES, EDGES, PROPS, PROPS_MAP, SHARED)
 
 
-def inputs(chunks: int = 1, *, is_late: bool = False) -> list[Piece]:
-    """What pass two gets of the passes before."""
-    pieces = first_pieces(TREE, chunks, is_late=is_late)
+def inputs(
+    chunks: int = 1, *, is_late: bool = False, graphed: Collection[str] = frozenset(TREE)
+) -> list[Piece]:
+    """What the graph stage gets of the stages before; of files not `graphed` there is evidence."""
+    parts = ({path: raw for path, raw in TREE.items() if (path in graphed) is each} for each in (True, False))
+    pieces = [
+        piece
+        for part, is_graphed in zip(parts, (True, False), strict=True)
+        for piece in file_pieces(part, chunks, is_late=is_late, is_graphed=is_graphed)
+    ]
     programs = sorted((piece for piece in pieces if piece.name == PROGRAM), key=piece_order)
     solved = Solve({"r": SolveScope()}, RowSink(), 1)(iter([Group("r", "", programs)]))
     return [*pieces, *(piece for piece in solved if piece.name in (RELATIONS, DIAGNOSTICS))]
 
 
-def second(pieces: list[Piece], work: SecondPass) -> list[Piece]:
-    named = sorted((piece for piece in pieces if piece.name in work.reads), key=piece_order)
+def staged(pieces: list[Piece], work: GraphStage) -> list[Piece]:
+    """The rows of the graph: those that were made before, and those that are made from the pieces."""
+    read = {*work.reads, FACTS, NAMED}
+    named = sorted((piece for piece in pieces if piece.name in read), key=piece_order)
     groups = [Group(repo_id, chunk, list(members)) for repo_id, chunk, members in groups_of(named, "chunk")]
-    return list(work(iter(groups)))
+    made = [piece for piece in pieces if piece.name in (*MADE, KEY_OWNERS, KEYS, COUNTS)]
+    return [*made, *work(iter(groups))]
 
 
 def graphed(pieces: list[Piece]) -> list[Piece]:
-    return second(pieces, SecondPass(frozenset(), REPOSITORY, "default", RowSink()))
+    return staged(pieces, GraphStage(frozenset(), REPOSITORY, "default", RowSink()))
 
 
 def rows_named(pieces: list[Piece], name: str) -> list[dict[str, Any]]:
@@ -94,16 +108,53 @@ def test_rows_do_not_depend_on_chunks(chunks: int, graph: list[Piece]) -> None:
         assert rows_named(pieces, name) == rows_named(graph, name), name
 
 
+@pytest.mark.parametrize("chunks", [1, 2, 7])
+@pytest.mark.parametrize("where", [(), ("lib.py", "broken.py"), TREE], ids=["here", "both", "before"])
+def test_rows_do_not_depend_on_the_stage_that_makes_them(
+    where: Collection[str], chunks: int, graph: list[Piece]
+) -> None:
+    before = inputs(chunks, graphed=where)
+    assert {row["file_id"] for row in rows_named(before, FACTS)} == {file_id("r", path) for path in where}
+    pieces = graphed(before)
+    for name in MADE:
+        assert rows_named(pieces, name) == rows_named(graph, name), name
+        assert is_each_once(rows_named(pieces, name)), name
+    assert owners(pieces) == owners(graph)
+    assert digests(pieces) == digests(graph)
+    counts, expected = (
+        sum_counts(piece for piece in each if piece.name == COUNTS)["r"] for each in (pieces, graph)
+    )
+    names = (*MADE, *COPIES, "graph_files")
+    assert {name: counts[name] for name in names} == {name: expected[name] for name in names}
+
+
+def is_each_once(rows: list[dict[str, Any]]) -> bool:
+    return len({repr(row) for row in rows}) == len(rows)
+
+
+def owners(pieces: list[Piece]) -> set[Any]:
+    return {owner for piece in pieces if piece.name == KEY_OWNERS for owner in unpack_owners(piece.data)}
+
+
+def digests(pieces: list[Piece]) -> dict[str, str]:
+    """Digests of what files contribute to rows of no file."""
+    found: dict[str, str] = {}
+    for piece in pieces:
+        if piece.name == SHARED_DIGESTS:
+            found |= json.decode(piece.data)
+    assert found.keys() == {file_id("r", path) for path in TREE}
+    return found
+
+
 def test_keys_of_definitions_are_reported(graph: list[Piece]) -> None:
-    owners = [owner for piece in graph if piece.name == KEY_OWNERS for owner in unpack_owners(piece.data)]
-    assert {owner.path for owner in owners} >= {"lib.py", "order.py"}
+    assert {owner.path for owner in owners(graph)} >= {"lib.py", "order.py"}
 
 
 def test_files_are_normalized_here_where_an_index_is_evidence(graph: list[Piece]) -> None:
     before = inputs(is_late=True)
     assert {piece.name for piece in before}.isdisjoint(FILE_TABLES)
-    pieces = second(before, SecondPass(REPOSITORY, REPOSITORY, "default", RowSink()))
-    made = {name: rows_named(inputs(), name) for name in FILE_TABLES}
+    pieces = staged(before, GraphStage(REPOSITORY, REPOSITORY, "default", RowSink()))
+    made = {name: rows_named(inputs(graphed=()), name) for name in FILE_TABLES}
     assert {row["path"] for row in rows_named(pieces, ROWS + NORMALIZED)} == {"broken.py"}
     for name in ("py_bc_blocks_norm_v1", "type_exprs_norm_v1"):
         assert len(rows_named(pieces, ROWS + name)) == len(made[name]), name

@@ -12,12 +12,12 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
 from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, PROGRAM, Piece, batches_of, sum_counts
-from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
+from codeanatomy.pipeline.solve_stage import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
-from support.pass_pieces import first_pieces
 from support.row_sink import ROWS, RowSink
+from support.stage_pieces import file_pieces
 
 TREE = {
     "lib.py": b"def f():\n    return 1\n\n\ndef g():\n    return f()\n",
@@ -32,7 +32,7 @@ LIB, USE, ORDER = (file_id("r", path) for path in ("lib.py", "use.py", "order.py
 
 
 def program_pieces(tree: Mapping[str, bytes], chunks: int = 1) -> list[Piece]:
-    return [piece for piece in first_pieces(tree, chunks) if piece.name == PROGRAM]
+    return [piece for piece in file_pieces(tree, chunks) if piece.name == PROGRAM]
 
 
 def solved(pieces: list[Piece], scope: SolveScope = SolveScope(), processes: int = 1) -> list[Piece]:  # noqa: B008
@@ -63,7 +63,7 @@ def clean() -> list[Piece]:
 def test_relations_of_all_files(clean: list[Piece]) -> None:
     relations = rows_named(clean, RELATIONS)
     assert {row["path"] for row in relations} == TREE.keys()
-    # The same rows go to the table and to pass two.
+    # The same rows go to the table and to the graph stage.
     assert rows_named(clean, ROWS + RELATIONS) == relations
     calls = {(row["path"], row["dst_qname"]) for row in relations if row["relation_kind"] == "CALLS"}
     assert {("use.py", "lib.f"), ("use.py", "lib.g"), ("lib.py", "lib.f")} <= calls
@@ -113,7 +113,7 @@ def test_files_that_are_wanted_are_emitted_even_if_they_are_the_same(clean: list
         "use.py": True,
         "order.py": True,
     }
-    # For pass two, not for the table.
+    # For the graph stage, not for the table.
     assert {row["path"] for row in rows_named(pieces, RELATIONS)} == {"use.py", "order.py"}
     assert {row["path"] for row in rows_named(pieces, DIAGNOSTICS)} == {"order.py"}
     assert rows_named(pieces, ROWS + RELATIONS) == rows_named(pieces, ROWS + DIAGNOSTICS) == []
