@@ -24,7 +24,7 @@ from codeanatomy.errors import ConstraintViolation, StepFailed, TableMissing
 from codeanatomy.lake.observations import EventLog, append_rows, record_events, redactor
 from codeanatomy.lake.recorded_queries import RecordedQuery
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.pipeline.passes import Passes
+from codeanatomy.pipeline import drive_graph
 from codeanatomy.query.lake import Lake
 from codeanatomy.query.status.activity import TOPICS, Observation, observe
 from codeanatomy.run import build as building
@@ -127,7 +127,7 @@ def test_what_a_failed_run_has_done_is_recorded(tmp_path: Path, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise StepFailed("no room", "make some")
 
-    monkeypatch.setattr(Passes, "_commit_graph", fail)
+    monkeypatch.setattr(drive_graph, "_refuse_collisions", fail)
     with pytest.raises(StepFailed):
         refreshed(lake, {"shop": source})
     failed = observe(str(lake), 1).runs[0]
@@ -244,7 +244,7 @@ def test_no_byte_of_a_lake_has_the_value_of_an_option(
             raise ConstraintViolation("cpg_nodes", {"rule": SECRET}, (f"rule: {SECRET}3",))
         raise StepFailed(f"403 Forbidden: {SECRET}, {SECRET}2, http://user:{SECRET}3@minio", "")
 
-    monkeypatch.setattr(Passes, "_commit_graph", fail)
+    monkeypatch.setattr(drive_graph, "_refuse_collisions", fail)
     with pytest.raises(StepFailed):
         refreshed(lake, {"shop": source}, *options)
     found = texts_of(lake)

@@ -30,7 +30,8 @@ from codeanatomy.lake.lease import Lease, LeaseRow, acquire
 from codeanatomy.lake.manifest import RunManifest, read_manifest
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.passes import Passes
+from codeanatomy.pipeline import drive_files
+from codeanatomy.pipeline.group_build import GroupBuild
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import TypesChoice
 from codeanatomy.plan.run_plan import LakeState, Plan
@@ -1036,14 +1037,14 @@ def test_a_source_that_changes_while_it_is_read(
     meanwhile: Callable[[Path], None], again: set[str], edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was made of a file is recorded as made of what was read; the rest is for the next build."""
-    real = Passes._extract
+    real = drive_files._extract
 
-    def late(passes: Passes, *more: Any) -> Any:
+    def late(build: GroupBuild, *more: Any) -> Any:
         meanwhile(edited.source)
-        return real(passes, *more)
+        return real(build, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Passes, "_extract", late)
+        patched.setattr(drive_files, "_extract", late)
         first = edited.refreshed(LONGER)
     report = refreshed(edited.lake, edited.sources)
     assert (edited.redone(report.run_id).keys() if report.run_id != first.run_id else set()) == again
@@ -1076,14 +1077,14 @@ def dying(
 
 # A refresh commits 11 tables of extract, 8 of normalize, 3 of relate, 7 of graph.
 PLACES = {
-    "in pass one": ("pipeline.passes:Passes._extract", 1),
+    "where files are read": ("pipeline.drive_files:_extract", 1),
     "at the sixth table": ("pipeline.commits:commit_files", 6),
-    "before the tables of normalize": ("pipeline.passes:Passes._commit_normalized", 1),
+    "before the tables of normalize": ("pipeline.drive_files:_commit_normalized", 1),
     "among the tables of normalize": ("pipeline.commits:commit_files", 15),
-    "in the solve": ("pipeline.passes:Passes._solved", 1),
+    "in the solve": ("pipeline.drive_solve:_solve", 1),
     "among the tables of relate": ("pipeline.commits:commit_files", 21),
-    "in pass two": ("pipeline.passes:Passes._second_pass", 1),
-    "before the tables of graph": ("pipeline.passes:Passes._commit_graph", 1),
+    "in the stage of the graph": ("pipeline.drive_graph:_files_of_graph", 1),
+    "before the tables of graph": ("pipeline.drive_graph:_refuse_collisions", 1),
     "among the tables of graph": ("pipeline.commits:commit_files", 26),
     "at what is recorded": ("run.build:record_artifacts", 1),
     "at publication": ("run.build:publish", 1),
@@ -1127,7 +1128,7 @@ def test_a_file_of_a_dead_run_keeps_its_diagnostics(edited: Edited, monkeypatch:
     """The feed lists it: the dead run has changed its rows, and its roll back, too."""
     before = MIXED["broken.py"]
     with monkeypatch.context() as dead:
-        dying(dead, "pipeline.passes:Passes._solve", 1)
+        dying(dead, "pipeline.drive_solve:_solve", 1)
         with pytest.raises(Died):
             edited.refreshed({"broken.py": f"{before}\n# more\n"})
     edited.refreshed({"broken.py": before, "other.py": "import lib\n\nlib.f()\n"})
@@ -1139,7 +1140,7 @@ def test_a_dead_run_whose_edit_is_undone(
     mixed: Edited, edited: Edited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as dead:
-        dying(dead, "pipeline.passes:Passes._second_pass", 1, KeyboardInterrupt)
+        dying(dead, "pipeline.drive_graph:_files_of_graph", 1, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed(LONGER)
     edited.refreshed({"lib.py": MIXED["lib.py"]})
@@ -1151,10 +1152,10 @@ def test_a_dead_run_whose_edit_is_undone(
     ("stop", "step", "place"),
     quick(
         [
-            (signal.SIGINT, "extract", "_extract"),
-            (signal.SIGTERM, "normalize", "_commit_normalized"),
-            (signal.SIGTERM, "relate", "_solved"),
-            (signal.SIGINT, "graph", "_second_pass"),
+            (signal.SIGINT, "extract", "drive_files._extract"),
+            (signal.SIGTERM, "normalize", "drive_files._commit_normalized"),
+            (signal.SIGTERM, "relate", "drive_solve._solve"),
+            (signal.SIGINT, "graph", "drive_graph._files_of_graph"),
         ],
         2,
     ),
@@ -1167,15 +1168,16 @@ def test_a_refresh_that_is_told_to_stop_ends_in_its_step(
     longer: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = getattr(Passes, place)
+    module, _, name = place.partition(".")
+    real = getattr(importlib.import_module(f"codeanatomy.pipeline.{module}"), name)
 
-    def stopped(passes: Passes, *more: Any) -> Any:
+    def stopped(build: GroupBuild, *more: Any) -> Any:
         os.kill(os.getpid(), stop)
-        assert passes.run.stopping.wait(60)
-        return real(passes, *more)
+        assert build.run.stopping.wait(60)
+        return real(build, *more)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Passes, place, stopped)
+        patched.setattr(f"codeanatomy.pipeline.{place}", stopped)
         with pytest.raises(KeyboardInterrupt):
             edited.refreshed(LONGER)
     last = max(read_manifest(str(edited.lake)), key=lambda row: row.finished_at)

@@ -16,7 +16,7 @@ from codeanatomy.delta.read.light import light_files, light_table
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.passes import WorkGroup, work_groups
+from codeanatomy.pipeline.group_build import WorkGroup, work_groups
 from codeanatomy.progress import Progress
 from codeanatomy.query.checks.compare import compare_lakes
 from codeanatomy.run.build import plan

@@ -15,7 +15,8 @@ import pytest
 from codeanatomy.lake.lease import read_lease
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.lake.snapshot import Snapshot
-from codeanatomy.pipeline.passes import Passes
+from codeanatomy.pipeline import drive_files
+from codeanatomy.pipeline.group_build import GroupBuild
 from codeanatomy.plan import steps
 from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.query.checks.compare import compare_lakes
@@ -90,10 +91,10 @@ def expect_equal(lake: Path, clean: Path) -> None:
 
 # Where a run dies, and the steps that the journal has then.
 PLACES = {
-    "_solved": ("extract", "normalize"),
-    "_commit_solved": ("extract", "normalize"),
-    "_second_pass": ("extract", "normalize", "relate"),
-    "_commit_graph": ("extract", "normalize", "relate"),
+    "drive_solve._solve": ("extract", "normalize"),
+    "drive_solve._commit": ("extract", "normalize"),
+    "drive_graph._files_of_graph": ("extract", "normalize", "relate"),
+    "drive_graph._refuse_collisions": ("extract", "normalize", "relate"),
 }
 
 
@@ -103,13 +104,13 @@ def test_a_build_resumes_what_a_dead_one_has_done(
 ) -> None:
     lake = tmp_path / "lake"
 
-    def dies(passes: Passes, *_: object) -> None:
+    def dies(build: GroupBuild, *_: object) -> None:
         # The commits that go on beside it.
-        passes._join()
+        build.join_commits()
         raise Died
 
     with monkeypatch.context() as dead:
-        dead.setattr(Passes, place, dies)
+        dead.setattr(f"codeanatomy.pipeline.{place}", dies)
         with pytest.raises(Died):
             clean_lake(lake, lakes.sources, **lakes.options)
     row = read_lease(str(lake))
@@ -133,14 +134,14 @@ def test_steps_of_two_dead_runs_are_resumed(
     lakes: Lakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
-    for place in ("_solved", "_second_pass"):
+    for place in ("drive_solve._solve", "drive_graph._files_of_graph"):
 
-        def dies(passes: Passes, *_: object) -> None:
-            passes._join()
+        def dies(build: GroupBuild, *_: object) -> None:
+            build.join_commits()
             raise Died
 
         with monkeypatch.context() as dead:
-            dead.setattr(Passes, place, dies)
+            dead.setattr(f"codeanatomy.pipeline.{place}", dies)
             with pytest.raises(Died):
                 clean_lake(lake, lakes.sources, **lakes.options)
     refreshed(lake, lakes.sources, **lakes.options)
@@ -200,15 +201,15 @@ def test_a_step_is_finished_when_all_groups_have_done_it(
     clean_lake(lake, {name: source for name, source in sources.items() if name != "new"})
     for source in sources.values():
         write_tree(source, {"a.py": b"x = 2\n"})
-    real, begun = Passes._extract, []
+    real, begun = drive_files._extract, []
 
-    def stopped(passes: Passes, *more: Any) -> Any:
-        begun.append(passes.repositories)
+    def stopped(build: GroupBuild, *more: Any) -> Any:
+        begun.append(build.repositories)
         if len(begun) == 2:
             raise KeyboardInterrupt
-        return real(passes, *more)
+        return real(build, *more)
 
-    monkeypatch.setattr(Passes, "_extract", stopped)
+    monkeypatch.setattr(drive_files, "_extract", stopped)
     with pytest.raises(KeyboardInterrupt):
         refreshed(lake, sources)
     assert begun == [("new",), ("one", "two")]
