@@ -14,7 +14,8 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.file_view import LIBCST, Columns, FileView
+from codeanatomy.file_ids import LIBCST_FIELDS
+from codeanatomy.file_view import LIBCST, Columns, FileView, union_reads
 from codeanatomy.node_ids import definition_key
 from codeanatomy.normalize.types.names import TypeScope
 from codeanatomy.normalize.types.tables import (
@@ -29,8 +30,9 @@ from support.libcst_rows import extract_libcst, package, read
 
 
 def pruned(cells: Any) -> dict[str, Columns]:
-    """Only what the rules say they read."""
-    return {name: {field: cells[name][field] for field in fields} for name, fields in LIBCST_LISTS.items()}
+    """Only what the rules say they read, and what ids are made of."""
+    reads = union_reads({LIBCST: LIBCST_LISTS}, {LIBCST: LIBCST_FIELDS})[LIBCST]
+    return {name: {field: cells[name][field] for field in fields} for name, fields in reads.items()}
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileView:
@@ -328,6 +330,8 @@ def annotated(texts: list[str], imported: str) -> FileView:
         "asname": ["c"],
         "level": [0],
         "is_star": [False],
+        "alias_bstart": [0],
+        "alias_bend": [1],
         "stmt_bstart": [0],
     }
     return FileView("repo", "file", "a.py", {LIBCST: empty})
