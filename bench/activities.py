@@ -63,7 +63,7 @@ from codeanatomy.plan.changes import TOOL_TABLES
 from codeanatomy.relate.compile.file_program import compile_file
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import PROGRAMS, SolvedRepository
+from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, tables_of
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.reading import Reading, read_entries
 from support import corpus
@@ -222,7 +222,7 @@ def solve(clock: Clock, lake: str, wanted: set[str]) -> dict[str, pa.RecordBatch
         if program.path in wanted:
             made = solved.file(number)
             made.digest()
-            relations[program.path] = made.tables()[RELATIONS]
+            relations[program.path] = tables_of([made])[RELATIONS]
     clock.switch("")
     gc.enable()
     return relations

@@ -37,7 +37,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.storagelevel import StorageLevel
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, unpack_rows
+from codeanatomy.arrow import arrow_schema, decode_texts, unpack_rows
 from codeanatomy.config import RuntimeProfile
 from codeanatomy.delta.commit_stamp import Commit
 from codeanatomy.delta.events import Committed
@@ -151,7 +151,8 @@ def by_spark(store: Store, name: str, packed: Packed) -> Committed:
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         streams = (piece.data for piece in in_batches(batches))
-        yield from complete_rows(table, (rows for data in streams for rows in unpack_rows(data)))
+        for rows in complete_rows(table, (rows for data in streams for rows in unpack_rows(data))):
+            yield pa.RecordBatch.from_arrays([*map(decode_texts, rows.columns)], rows.schema.names)
 
     ddl = ", ".join(f"`{column.name}` {column.ddl}" for column in table.columns)
     size = packed.bytes // PACKED_BYTES_PER_FILE_BYTE

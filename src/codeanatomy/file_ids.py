@@ -272,6 +272,12 @@ class FileIds:
         self.packed = packed
         self._tables: dict[str, dict[tuple[int | None, int | None], str]] = {}
 
+    def of_kind(self, kind: str) -> Iterable[str]:
+        """Return the ids of all nodes of a kind that has spans."""
+        if kind not in self._tables:
+            self._tables[kind] = self._table(kind)
+        return self._tables[kind].values()
+
     def at(self, kind: str, bstart: int | None, bend: int | None) -> str:
         """Return the id of the node of a kind with a span; those without a span share one."""
         table = self._tables.get(kind)

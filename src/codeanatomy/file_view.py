@@ -126,6 +126,12 @@ class FileView(Struct, frozen=True, dict=True):
     path: str
     tables: Mapping[str, Any]
 
+    def with_tables(self, added: Mapping[str, Any]) -> FileView:
+        """Return the file with further tables, and the ids that are known already."""
+        view = FileView(self.repo_id, self.file_id, self.path, {**self.tables, **added})
+        view.__dict__.update(self.__dict__)
+        return view
+
     def row(self, table: str) -> Row:
         """Return the file's row in a nested table; of SCIP its first document; empty if there is none."""
         row: Row | None = self._document if table == SCIP else self.tables.get(table)

@@ -23,7 +23,7 @@ from codeanatomy.relate.emit.calls import is_counted
 from codeanatomy.relate.emit.relations import RelationEmitter
 from codeanatomy.relate.program import OBJ_FUNCTION, Program
 from codeanatomy.relate.relation_rows import RelationDiagnostic, RelationRows
-from codeanatomy.relate.repository import SolvedRepository
+from codeanatomy.relate.repository import SolvedRepository, tables_of
 from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.values.results import callees, program_objects
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
@@ -80,7 +80,7 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
     """Yield each file of a repository with its rows by table."""
     repository = SolvedRepository(programs)
     for number, program in enumerate(repository.programs):
-        yield program, repository.file(number).tables()
+        yield program, tables_of([repository.file(number)])
 
 
 def call_edges(values: State) -> dict[str, list[str]]:

@@ -80,6 +80,8 @@ Task: TypeAlias = Chunk | CheckerTask | IndexTask
 STEP = "extract"
 TOOLS: Mapping[type, str] = {CheckerTask: "pyrefly", IndexTask: "scip-python"}
 READ, PACK = "read", "pack"
+# Repository, group of files, key, name, part, number of parts, content.
+PackedPiece: TypeAlias = tuple[str, str, str, str, int, int, bytes]
 # Called before each step with the number of the file in its chunk and of the step.
 EnterFile: TypeAlias = Callable[[int, int], None]
 
@@ -95,8 +97,8 @@ class ChunkResult(NamedTuple):
     """What further work on a chunk has made: rows by table, and named bytes for the caller."""
 
     tables: Mapping[str, pa.RecordBatch]
-    # Group of files, name, content.
-    pieces: Sequence[tuple[str, str, bytes]]
+    # Names and numbers by which the caller knows the bytes behind them.
+    pieces: Sequence[PackedPiece]
     # What it has cost, as counters.
     costs: Mapping[str, int] = {}
 
@@ -122,7 +124,7 @@ class PackedChunk(Struct, frozen=True):
     first_file_id: str
     streams: Mapping[str, pa.Buffer]
     counts: dict[str, dict[str, int]]
-    pieces: list[tuple[str, str, bytes]] = []
+    pieces: list[PackedPiece] = []
 
 
 class ChunkAnswer(Struct, frozen=True, tag=True):

@@ -1,9 +1,13 @@
-"""Share ids, syntax tree, definitions and relations of a file between the functions that list its facts.
+"""Share ids, syntax tree, definitions and scopes of a file between the functions that list its facts.
 
     context = Context(file)
     context.id_at("CALLSITE", 4, 9)              # of the call with this span
     context.libcst("refs")                       # LibCST's list, or one from CPython's tree as a fallback
     context.definitions[105, 300]                # the function or class with that span
+
+Of the relations of the file only those of its scopes are looked at, which need no other file. Names of
+definitions begin where that of their module ends (`.Cart.total`), because other files decide the name of the
+module: `graph.resolution` adds it.
 
 Tests: `tests/unit/graph/test_facts.py`.
 """
@@ -11,21 +15,20 @@ Tests: `tests/unit/graph/test_facts.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from codeanatomy.catalog.entry_points import RULES, RuleSet, rule_set
-from codeanatomy.file_ids import LIBCST_FIELDS, DefinitionKeys, FileIds, PackedIds
 from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
 from codeanatomy.graph.ast_fallback import lists_from_ast
 from codeanatomy.graph.reads import SPAN
 from codeanatomy.graph.syntax import DEFINITIONS, Syntax
-from codeanatomy.node_ids import PREFIXES, module_id, natural_id, repository_id
+from codeanatomy.node_ids import PREFIXES, module_id, natural_id
 
 AST, LIBCST = "ast_files_v1", "libcst_files_v1"
 RELATIONS = "relations_v1"
-INITS = ("__init__.py", "__init__.pyi")
+# Origin of the relations that a file has by itself.
+OF_SCOPES = "symtable"
 MESSAGE_CHARS = 1000
 T = TypeVar("T")
 
@@ -53,15 +56,11 @@ class GraphDefinition(NamedTuple):
 class Context:
     """A file with the ids, definitions and relations that several lists of facts need."""
 
-    def __init__(self, file: FileView, rules: RuleSet | None = None) -> None:
+    def __init__(self, file: FileView) -> None:
         self.file = file
-        # By which definitions are entry points.
-        self.rules = rules or rule_set(RULES)
-        nodes, self.definition_list = (file.list(AST, name) for name in ("nodes", "definitions"))
-        libcst = {name: file.list(LIBCST, name) for name in LIBCST_FIELDS}
-        self.ids = FileIds(PackedIds.of_file(file.repo_id, file.path, self.definition_list, libcst, nodes))
+        self.ids = file.ids
         self.id_at = self.ids.at
-        self.syntax = Syntax(nodes, self.ids)
+        self.syntax = Syntax(file.list(AST, "nodes"), self.ids)
         self._cache: dict[Callable[[Context], Any], Any] = {}
         self.module_id = module_id(file.file_id)
         # Lists that failed, with the reason.
@@ -74,22 +73,18 @@ class Context:
     @cached_property
     def unit_keys(self) -> dict[str, str]:
         """The definition keys of code objects."""
-        return self._definition_keys.of_units(self.file.list("bytecode_files_v1", "code_objects"))
+        return self.file.definition_keys.of_units(self.file.list("bytecode_files_v1", "code_objects"))
 
     @cached_property
     def scope_keys(self) -> dict[str, str]:
         """The definition keys of the scopes in the symbol tables."""
-        return self._definition_keys.of_scopes(self.file.list("symtable_files_v1", "blocks"))
-
-    @cached_property
-    def _definition_keys(self) -> DefinitionKeys:
-        return DefinitionKeys(self.file.repo_id, self.file.path, self.definition_list)
+        return self.file.definition_keys.of_scopes(self.file.list("symtable_files_v1", "blocks"))
 
     @property
     def keys(self) -> dict[str, str]:
         """The definition keys that the facts listed so far use, by qualified path."""
         packed = self.ids.packed
-        return {**dict(zip(packed.paths, packed.keys, strict=True)), **self._definition_keys.made}
+        return {**dict(zip(packed.paths, packed.keys, strict=True)), **self.file.definition_keys.made}
 
     def cached(self, make: Callable[[Context], T]) -> T:
         """Return the result of a function for this file; it is called once."""
@@ -111,9 +106,9 @@ class Context:
         return natural_id(kind, self.file.repo_id, name)
 
     @property
-    def repository_id(self) -> str:
-        """The id of the repository's node."""
-        return repository_id(self.file.repo_id)
+    def has_module(self) -> bool:
+        """Whether the file is a module: it was read, so it has a program."""
+        return bool(self.file.row(LIBCST))
 
     @cached_property
     def _ast_lists(self) -> dict[str, Columns]:
@@ -126,36 +121,12 @@ class Context:
 
     @cached_property
     def relations(self) -> dict[str, Columns]:
-        """The relations of the file by kind."""
-        rows = self.file.rows(RELATIONS)
-        if not rows:
-            return {}
-        by_kind: defaultdict[str, list[int]] = defaultdict(list)
-        for index, kind in enumerate(rows["relation_kind"]):
-            by_kind[kind].append(index)
-        return {
-            kind: {name: [column[index] for index in indexes] for name, column in rows.items()}
-            for kind, indexes in by_kind.items()
-        }
+        """The relations of the file's scopes by kind."""
+        return relations_by_kind(self.file.rows(RELATIONS), of_scopes=True)
 
     def relations_of(self, kind: str) -> Columns:
         """Return the relations of a kind."""
         return self.relations.get(kind, {})
-
-    @cached_property
-    def unresolved(self) -> dict[str, str]:
-        """The reasons why nodes could not be resolved, by node."""
-        reasons_of: defaultdict[str, set[str]] = defaultdict(set)
-        for src, dst, reason in iter_rows(self.file.rows(RELATIONS), "src_id", "dst_id", "reason"):
-            if dst is None:
-                reasons_of[src].add(reason)
-        return {src: ", ".join(sorted(reasons)) for src, reasons in reasons_of.items()}
-
-    @cached_property
-    def module_name(self) -> str:
-        """The dotted name of the module; the path if no relation names it."""
-        names = self.relations_of("DECLARES_MODULE").get("dst_qname")
-        return names[0] if names else self.file.path
 
     @cached_property
     def definitions(self) -> dict[tuple[int | None, int | None], GraphDefinition]:
@@ -181,7 +152,7 @@ class Context:
                 self.id_at(kind, start, end),
                 _subkind(ast_kind, outer),
                 name,
-                f"{outer.qualname if outer else self.module_name}.{name}",
+                f"{outer.qualname if outer else ''}.{name}",
                 outer.node_id if outer else self.module_id,
                 start,
                 end,
@@ -215,7 +186,7 @@ class Context:
                 self.id_at(graph_kind, start, end),
                 _subkind("AsyncFunctionDef" if is_async else ast_kind, outer),
                 own,
-                f"{outer.qualname if outer else self.module_name}.{own}",
+                f"{outer.qualname if outer else ''}.{own}",
                 outer.node_id if outer else self.module_id,
                 start,
                 end,
@@ -237,20 +208,36 @@ class Context:
             if src not in known:
                 cells = {"node_id": src, **dict(zip(SPAN, span, strict=True))}
                 rows.append(tuple(cells.get(name) for name in names))
-        result = columns_of(rows, *names)
-        result["unresolved"] = list(map(self.unresolved.get, result["node_id"]))
-        return result
+        return columns_of(rows, *names)
 
     @cached_property
     def _relation_sources(self) -> dict[str, dict[str, tuple[Any, ...]]]:
-        """The span of the first relation of each source, by kind of source."""
-        sources: defaultdict[str, dict[str, tuple[Any, ...]]] = defaultdict(dict)
-        columns = ("src_kind", "src_id", *SPAN)
-        for kind, src, start, end, line in iter_rows(self.file.rows(RELATIONS), *columns):
+        return relation_sources(self.relations.values())
+
+
+def relations_by_kind(rows: Columns, *, of_scopes: bool) -> dict[str, Columns]:
+    """Return the relations of a file's scopes, or all others, by kind."""
+    if not rows:
+        return {}
+    by_kind: defaultdict[str, list[int]] = defaultdict(list)
+    for index, (kind, origin) in enumerate(zip(rows["relation_kind"], rows["origin"], strict=True)):
+        if (origin == OF_SCOPES) is of_scopes:
+            by_kind[kind].append(index)
+    return {
+        kind: {name: [column[index] for index in indexes] for name, column in rows.items()}
+        for kind, indexes in by_kind.items()
+    }
+
+
+def relation_sources(relations: Iterable[Columns]) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """Return the span of the first relation of each source, by kind of source."""
+    sources: defaultdict[str, dict[str, tuple[Any, ...]]] = defaultdict(dict)
+    for rows in relations:
+        for kind, src, start, end, line in iter_rows(rows, "src_kind", "src_id", *SPAN):
             of_kind = sources[kind]
             if src not in of_kind:
                 of_kind[src] = (start, end, line)
-        return sources
+    return sources
 
 
 def _subkind(ast_kind: str, outer: GraphDefinition | None) -> str | None:

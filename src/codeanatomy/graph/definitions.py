@@ -1,8 +1,7 @@
-"""List facts about the definitions and imports of a file, its containers, diagnostics, and names outside.
+"""List facts about the definitions and imports of a file, and its diagnostics.
 
     class A:                 classes: A, contained in the module
         def f(self, x=1):    functions: A.f, contained in A; parameters: self, x of A.f
-            os.getcwd()      external module os, of the standard library; qualified name os.getcwd
 
 Tests: `tests/unit/graph/test_facts.py`.
 """
@@ -16,14 +15,20 @@ from typing import Any
 from unicodedata import normalize
 
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph.context import INITS, RELATIONS, Context
+from codeanatomy.graph.context import Context
 from codeanatomy.graph.reads import SPAN
-from codeanatomy.node_ids import key_of, node_id
+from codeanatomy.node_ids import key_of, node_id, repository_id
 
 # Characters of source text that are used as a name.
 TEXT_CHARS = 120
 NO_SPAN = (None, None, None)
 NAMED = ("node_id", "name", "qualname", *SPAN, "ast_id")
+INITS = ("__init__.py", "__init__.pyi")
+DIAGNOSTIC_FIELDS = (
+    *("diag_id", "diag_code", "diag_kind", "bstart", "bend"),
+    *("diag_line_start", "diag_severity", "message"),
+)
+DIAGNOSTIC_NODE = ("node_id", "name", "subkind", *SPAN, "severity", "message")
 
 
 def files(context: Context) -> Columns:
@@ -44,15 +49,14 @@ def files(context: Context) -> Columns:
 
 
 def modules(context: Context) -> Columns:
-    """List the module of the file, if the file was read."""
-    if not context.relations_of("DECLARES_MODULE"):
+    """List the module of the file, if the file was read; its name is added by `graph.resolution`."""
+    if not context.has_module:
         return {}
-    name, syntax = context.module_name, context.syntax
+    syntax = context.syntax
     is_package = PurePosixPath(context.file.path).name in INITS
     return {
         "node_id": [context.module_id],
-        "name": [name.rpartition(".")[2]],
-        "qualname": [name],
+        "qualname": [""],
         "subkind": ["package" if is_package else "module"],
         "bstart": [syntax.bstart[0] if len(syntax) else None],
         "bend": [syntax.bend[0] if len(syntax) else None],
@@ -61,60 +65,10 @@ def modules(context: Context) -> Columns:
     }
 
 
-def packages_of(context: Context) -> list[tuple[str, str, str]]:
-    """Return the packages around the module, outermost first: name, folder, regular or namespace."""
-    if not context.relations_of("DECLARES_MODULE"):
-        return []
-    path = PurePosixPath(context.file.path)
-    folders, is_init = path.parts[:-1], path.name in INITS
-    own = () if is_init else (path.name.removesuffix(".pyi").removesuffix(".py"),)
-    # The folder where the module's name begins; names of folders may contain dots.
-    starts = (
-        start for start in range(len(folders)) if ".".join((*folders[start:], *own)) == context.module_name
-    )
-    start = next(starts, len(folders))
-    return [
-        (
-            ".".join(folders[start:end]),
-            "/".join(folders[:end]),
-            "regular" if is_init and end == len(folders) else "namespace",
-        )
-        for end in range(start + 1, len(folders) + 1)
-    ]
-
-
-def packages(context: Context) -> Columns:
-    """List the packages around the module; they belong to the repository."""
-    rows = [
-        (context.shared_id("PACKAGE", name), name.rpartition(".")[2], name, folder, subkind)
-        for name, folder, subkind in packages_of(context)
-    ]
-    return columns_of(rows, "node_id", "name", "qualname", "path", "subkind")
-
-
-def repositories(context: Context) -> Columns:
-    """List the repository."""
-    return {"node_id": [context.repository_id], "name": [context.file.repo_id]}
-
-
-def contained_packages(context: Context) -> Columns:
-    """List containment of packages in packages, and of the outermost in the repository."""
-    outer, rows = context.repository_id, []
-    for name, _, _ in packages_of(context):
-        inner = context.shared_id("PACKAGE", name)
-        rows.append((outer, inner))
-        outer = inner
-    return columns_of(rows, "src_id", "dst_id")
-
-
 def contained(context: Context) -> Columns:
-    """List containment of the file, its module and its definitions."""
-    repository = context.repository_id
-    rows: list[tuple[Any, ...]] = [(repository, context.file.file_id, None, None)]
-    packages_around = packages_of(context)
-    if context.relations_of("DECLARES_MODULE"):
-        outer = context.shared_id("PACKAGE", packages_around[-1][0]) if packages_around else repository
-        rows.append((outer, context.module_id, None, None))
+    """List containment of the file and its definitions."""
+    file = context.file
+    rows: list[tuple[Any, ...]] = [(repository_id(file.repo_id), file.file_id, None, None)]
     # Several spans may lead to one definition.
     unique = {definition.node_id: definition for definition in context.definitions.values()}
     rows += [(each.container_id, each.node_id, each.bstart, each.bend) for each in unique.values()]
@@ -131,12 +85,11 @@ def classes(context: Context) -> Columns:
         (
             *definition.named,
             None if definition.ast_id is None else bases[definition.ast_id],
-            context.unresolved.get(definition.node_id),
         )
         for definition in context.definitions.values()
         if definition.kind == "CLASS"
     ]
-    return columns_of(rows, *NAMED, "base_count", "unresolved")
+    return columns_of(rows, *NAMED, "base_count")
 
 
 def functions(context: Context) -> Columns:
@@ -228,8 +181,8 @@ def imports(context: Context) -> Columns:
         subkind = "star" if is_star else kind
         node = context.syntax.first(start, end, ("alias",))
         alias = context.id_at("IMPORT_ALIAS", start, end)
-        rows.append((alias, bound, written, start, end, line, node, subkind, context.unresolved.get(alias)))
-    return columns_of(rows, *NAMED, "subkind", "unresolved")
+        rows.append((alias, bound, written, start, end, line, node, subkind))
+    return columns_of(rows, *NAMED, "subkind")
 
 
 def decorators(context: Context) -> Columns:
@@ -251,10 +204,9 @@ def decorators(context: Context) -> Columns:
                 node,
                 owner,
                 index,
-                context.unresolved.get(decorator),
             )
         )
-    return columns_of(rows, *NAMED, "owner_id", "index", "unresolved")
+    return columns_of(rows, *NAMED, "owner_id", "index")
 
 
 def docstrings(context: Context) -> Columns:
@@ -279,10 +231,10 @@ def comments(context: Context) -> Columns:
     return {"node_id": ids, "file_id": files_of, **{name: listed.get(name, ()) for name in (*SPAN, "text")}}
 
 
-def complaints(context: Context, lists: Sequence[Columns]) -> Columns:
-    """List the edges from the file to its diagnostics and syntax errors."""
+def complaints(file_id: str, lists: Sequence[Columns]) -> Columns:
+    """List the edges from a file to its diagnostics and syntax errors."""
     rows = [
-        (context.file.file_id, node, start, end)
+        (file_id, node, start, end)
         for columns in lists
         for node, start, end in iter_rows(columns, "node_id", "bstart", "bend")
     ]
@@ -291,22 +243,11 @@ def complaints(context: Context, lists: Sequence[Columns]) -> Columns:
 
 def diagnostics(context: Context) -> Columns:
     """List the diagnostics of the file, and one for each list that failed in this stage."""
-    columns = (
-        "diag_id",
-        "diag_code",
-        "diag_kind",
-        "bstart",
-        "bend",
-        "diag_line_start",
-        "diag_severity",
-        "message",
-    )
-    tables = map(context.file.rows, ("diagnostics_norm_v1", "relate_diagnostics_v1"))
-    rows = [row for reported in tables for row in iter_rows(reported, *columns)]
+    rows = list(iter_rows(context.file.rows("diagnostics_norm_v1"), *DIAGNOSTIC_FIELDS))
     failures = [("graph", "not_graphed", None, None)] * len(context.failures)
     for node, message in zip(context.ids.diagnostics(failures), context.failures, strict=True):
         rows.append((node, "not_graphed", "graph", *NO_SPAN, "error", message))
-    return columns_of(rows, "node_id", "name", "subkind", *SPAN, "severity", "message")
+    return columns_of(rows, *DIAGNOSTIC_NODE)
 
 
 def ts_errors(context: Context) -> Columns:
@@ -324,30 +265,3 @@ def _tree_sitter_nodes(context: Context, name: str, kind: str, text_field: str) 
     ids = context.ids.numbered(kind, list(iter_rows(listed, "bstart", "bend")))
     fields = {"name": text_field, "subkind": "parent_kind", **{each: each for each in SPAN}}
     return {"node_id": ids, **{each: listed.get(field, ()) for each, field in fields.items()}}
-
-
-# Outside of the repository: every file lists what it refers to
-
-
-def external_modules(context: Context) -> Columns:
-    """List the modules outside of the repository."""
-    modules: dict[str, tuple[str, str | None]] = {}
-    for kind, relation, node, name, role in iter_rows(
-        context.file.rows(RELATIONS), "dst_kind", "relation_kind", "dst_id", "dst_qname", "role"
-    ):
-        if kind == "EXTERNAL_MODULE":
-            origin = role if relation == "IMPORTS_MODULE" else None
-            modules[node] = (name, origin or modules.get(node, (name, None))[1])
-    rows = [(node, name.rpartition(".")[2], name, origin) for node, (name, origin) in modules.items()]
-    return columns_of(rows, "node_id", "name", "qualname", "subkind")
-
-
-def qualified_names(context: Context) -> Columns:
-    """List the qualified names outside of the repository."""
-    names = {
-        node: name
-        for kind, node, name in iter_rows(context.file.rows(RELATIONS), "dst_kind", "dst_id", "dst_qname")
-        if kind == "QUALIFIED_NAME"
-    }
-    rows = [(node, name.rpartition(".")[2] or name, name) for node, name in names.items()]
-    return columns_of(rows, "node_id", "name", "qualname")

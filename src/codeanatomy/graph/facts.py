@@ -1,8 +1,10 @@
-"""Make the lists of facts that the catalogue of kinds names, each with a function of its own.
+"""Make the lists of facts of a file that need no other file, each with a function of its own.
 
     facts = facts_of(context, names)          # the file's own
     facts["calls"]["name"]                    # ("os.getcwd",)
-    shared_facts_of(context)["packages"]      # of the repository as a whole, as this file sees it
+    shared_facts_of(context)["types"]         # of the repository as a whole, as this file sees it
+
+The catalogue of kinds names the lists. Those that other files decide are made by `graph.resolution`.
 
 Tests: `tests/unit/graph/test_facts.py`.
 """
@@ -14,7 +16,7 @@ from typing import Any, TypeAlias
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph import definitions, entry_points, flow, scip, scopes, types, uses
+from codeanatomy.graph import definitions, flow, scip, scopes, types, uses
 from codeanatomy.graph.context import Context
 
 Lists: TypeAlias = Mapping[str, Columns]
@@ -39,7 +41,6 @@ FILE_LISTS: Mapping[str, Callable[[Context], Columns]] = {
     "arguments": uses.arguments,
     "literals": uses.literals,
     "ast": uses.ast,
-    "entry_points": entry_points.entry_points,
     "scopes": scopes.scopes,
     "bindings": scopes.bindings,
     "units": flow.units,
@@ -60,11 +61,6 @@ FILE_LISTS: Mapping[str, Callable[[Context], Columns]] = {
 }
 # Functions that make the lists of the repository, by name.
 SHARED_LISTS: Mapping[str, Callable[[Context], Columns]] = {
-    "repositories": definitions.repositories,
-    "packages": definitions.packages,
-    "contained": definitions.contained_packages,
-    "external_modules": definitions.external_modules,
-    "qualified_names": definitions.qualified_names,
     "scip_symbols": scip.global_symbols,
     "types": types.types,
     "type_arguments": types.type_arguments,
@@ -88,7 +84,7 @@ def facts_of(context: Context, names: Collection[str]) -> Lists:
     # Last, to report lists that failed.
     facts["diagnostics"] = definitions.diagnostics(context)
     reported = [facts[name] for name in ("diagnostics", "ts_errors", "ts_missing")]
-    return {**facts, "complaints": definitions.complaints(context, reported)}
+    return {**facts, "complaints": definitions.complaints(context.file.file_id, reported)}
 
 
 def shared_facts_of(context: Context) -> Lists:
@@ -96,18 +92,9 @@ def shared_facts_of(context: Context) -> Lists:
     return {name: context.attempt(name, make) for name, make in SHARED_LISTS.items()}
 
 
-def resolved_relations(context: Context) -> dict[str, Columns]:
-    """Return the relations with a target, by kind."""
-    return {kind: _resolved(rows) for kind, rows in context.relations.items()}
-
-
-def _resolved(rows: Columns) -> Columns:
-    """Keep the relations that have a target."""
-    if None not in rows["dst_id"]:
-        return {**rows, "cut": rows["reason"]}
-    kept = [index for index, dst in enumerate(rows["dst_id"]) if dst is not None]
-    resolved = {name: [column[index] for index in kept] for name, column in rows.items()}
-    return {**resolved, "cut": resolved["reason"]}
+def relations(context: Context) -> dict[str, Columns]:
+    """Return the relations of the file's scopes, by kind."""
+    return context.relations
 
 
 def _with_aliases(contained: Columns, aliases: Columns) -> Columns:
@@ -142,5 +129,5 @@ SPELLED = frozenset(kind for ends in EDGE_KINDS["SYNTAX_OF"].ends for kind in en
 FAMILIES: Mapping[str, Callable[[Context], Mapping[str, Columns]]] = {
     "events": flow.events,
     "cfg": flow.cfg,
-    "relations": resolved_relations,
+    "relations": relations,
 }

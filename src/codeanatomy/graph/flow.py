@@ -70,7 +70,7 @@ def units(context: Context) -> Columns:
         owner, line = _origin(context, kind, name, *span)
         # In an f-string, before Python 3.12, the compiler reports a span without a definition.
         start, end = span if line is not None else (None, None)
-        full = context.module_name if kind == "module" else f"{context.module_name}.{qualname}"
+        full = "" if kind == "module" else f".{qualname}"
         is_generator = bool(flags & GENERATORS)
         unit = node_id("CODE_UNIT", context.unit_keys[key])
         is_cut = True if unit in cut else None

@@ -1,8 +1,9 @@
 """Build the rows of nodes, edges and properties from facts, as the catalogue of kinds declares them.
 
-    graph = file_rows(file, "default")
-    graph.tables["cpg_nodes"]       # the rows of all kinds, in the table's order
-    graph.shared["cpg_nodes"]       # rows that belong to the repository as a whole
+    [graph] = rows_of_files([file], "default")        # what needs no other file
+    graph.tables["cpg_nodes"]       # in the table's order
+    [rest] = resolution_rows([ResolvedFile(graph.facts, relations)], "default")
+    rest.shared["cpg_nodes"]        # rows that belong to the repository as a whole
 
 No kind is named here: the catalogue declares the list of facts that a kind is made from, the fields that
 become columns and properties, and the profiles it belongs to.
@@ -22,10 +23,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from codeanatomy import catalog
 from codeanatomy.arrow import array
@@ -34,6 +36,8 @@ from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.file_view import Columns, FileView
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
+from codeanatomy.graph.file_facts import FileFacts, collect_facts
+from codeanatomy.graph.resolution import IN_MODULE, Property, ResolvedFile
 from codeanatomy.graph.table_rows import (
     FILE_NUMBER,
     TableRows,
@@ -47,8 +51,6 @@ from codeanatomy.node_ids import edge_id
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
-# Entity id, node kind (None for an edge), key, type, value.
-Property: TypeAlias = tuple[str, str | None, str, str, Any]
 # The fields that distinguish edges of the same kind and ends, in the order that they are numbered by.
 REPEAT_KEY = ("role", "ordinal", "bstart", "bend")
 
@@ -59,13 +61,23 @@ SHARED = ("repo_id", "file_id", "owner_file_id")
 BATCH_ROWS = 50_000
 
 
-class GraphRows(NamedTuple):
-    """Graph rows by table: the file's own, and those it contributes to the repository."""
+class FileGraph(NamedTuple):
+    """The part of a file's graph that needs no other file."""
+
+    # Rows by table.
+    tables: dict[str, pa.RecordBatch]
+    # Nodes whose qualified names lack the name of the module.
+    named: pa.RecordBatch
+    facts: FileFacts
+    # Definition keys of the file by qualified path.
+    keys: dict[str, str]
+
+
+class ResolutionRows(NamedTuple):
+    """The part of a file's graph that other files decide, by table: its own rows, and those of no file."""
 
     tables: dict[str, pa.RecordBatch]
     shared: dict[str, pa.RecordBatch]
-    # Definition keys of the file by qualified path.
-    keys: dict[str, str]
 
 
 class RowOwner(NamedTuple):
@@ -83,29 +95,68 @@ def kinds_of(profile: Profile) -> tuple[tuple[NodeKind, ...], tuple[EdgeKind, ..
     return nodes, tuple(kind for kind in EDGE_KINDS.values() if profile in kind.profiles)
 
 
-def file_rows(file: FileView, profile: Profile) -> GraphRows:
-    """Return the graph rows of a file."""
-    [rows] = rows_of_files([file], profile)
-    return rows
+class GraphBuilder:
+    """Make the rows of files that need no other file; some files are converted to Arrow together."""
 
+    def __init__(self, profile: Profile) -> None:
+        self._kinds = kinds_of(profile)
+        self._lists = {kind.made_of.of for of_table in self._kinds for kind in of_table}
+        self._rows = FactRows(*self._kinds, OWN)
+        self._read: list[tuple[FileFacts, dict[str, str]]] = []
 
-def rows_of_files(
-    files: Sequence[FileView], profile: Profile, rules: tuple[Rule, ...] = RULES
-) -> Iterator[GraphRows]:
-    """Yield the graph rows of files, in their order; some files are converted to Arrow together."""
-    nodes, edges = kinds_of(profile)
-    lists = {node.made_of.of for node in nodes} | {edge.made_of.of for edge in edges}
-    own, shared = FactRows(nodes, edges, OWN), FactRows(nodes, edges, SHARED)
-    keys: list[dict[str, str]] = []
-    for number, file in enumerate(files, start=1):
-        context = Context(file, rule_set(rules))
+    def add(self, file: FileView) -> Sequence[FileGraph]:
+        """Add a file; return the graphs of the files so far if they have enough rows, else none."""
+        context = Context(file)
         # First, since the file's own facts include diagnostics about lists that failed.
-        shared.add(shared_facts_of(context), RowOwner(file.repo_id, None, None))
-        own.add(facts_of(context, lists), RowOwner(file.repo_id, file.file_id, file.path))
-        keys.append(context.keys)
-        if own.count >= BATCH_ROWS or number == len(files):
-            yield from map(GraphRows, own.batches(), shared.batches(), keys)
-            own, shared, keys = FactRows(nodes, edges, OWN), FactRows(nodes, edges, SHARED), []
+        shared = shared_facts_of(context)
+        facts = facts_of(context, self._lists)
+        kept = collect_facts(context, facts, shared)
+        # Properties of classes are complete only when their bases are resolved.
+        own = {**facts, "classes": {**facts["classes"], "base_count": ()}}
+        self._rows.add(own, RowOwner(kept.repo_id, kept.file_id, kept.path))
+        self._read.append((kept, context.keys))
+        return self.finish() if self._rows.count >= BATCH_ROWS else ()
+
+    def finish(self) -> Sequence[FileGraph]:
+        """Return the graphs of the files that were not returned yet."""
+        graphs = [
+            FileGraph(*_without_names(tables), *read)
+            for tables, read in zip(self._rows.batches(), self._read, strict=True)
+        ]
+        self._rows, self._read = FactRows(*self._kinds, OWN), []
+        return graphs
+
+
+def _without_names(tables: dict[str, pa.RecordBatch]) -> tuple[dict[str, pa.RecordBatch], pa.RecordBatch]:
+    """Divide the nodes of a file by whether they lack the name of their module."""
+    nodes = tables[NODES]
+    is_named = pc.is_in(nodes.column("node_kind"), value_set=IN_MODULE)
+    return {**tables, NODES: nodes.filter(pc.invert(is_named))}, nodes.filter(is_named)
+
+
+def rows_of_files(files: Iterable[FileView], profile: Profile) -> Iterator[FileGraph]:
+    """Yield the rows of files that need no other file, in their order."""
+    builder = GraphBuilder(profile)
+    for file in files:
+        yield from builder.add(file)
+    yield from builder.finish()
+
+
+def resolution_rows(
+    files: Iterable[ResolvedFile], profile: Profile, rules: tuple[Rule, ...] = RULES
+) -> Iterator[ResolutionRows]:
+    """Yield the rows of files that other files decide, in their order, but for nodes that lack names."""
+    kinds, matching = kinds_of(profile), rule_set(rules)
+    own, shared = FactRows(*kinds, OWN), FactRows(*kinds, SHARED)
+    for file in files:
+        facts = file.facts
+        # First, since the file's own facts include diagnostics about lists that failed.
+        shared.add(file.shared_lists(), RowOwner(facts.repo_id, None, None))
+        own.add(file.lists(matching), RowOwner(facts.repo_id, facts.file_id, facts.path), file.properties())
+        if own.count >= BATCH_ROWS:
+            yield from map(ResolutionRows, own.batches(), shared.batches())
+            own, shared = FactRows(*kinds, OWN), FactRows(*kinds, SHARED)
+    yield from map(ResolutionRows, own.batches(), shared.batches())
 
 
 class FactRows:
@@ -125,10 +176,10 @@ class FactRows:
         """The number of nodes and edges so far."""
         return self._nodes.count + self._edges.count
 
-    def add(self, facts: Lists, owner: RowOwner) -> None:
-        """Add the rows of a file."""
+    def add(self, facts: Lists, owner: RowOwner, more: Iterable[Property] = ()) -> None:
+        """Add the rows of a file, with further properties."""
         nodes, edges = self._kinds
-        properties: list[Property] = []
+        properties = list(more)
         # The lines of nodes by their first byte.
         lines: dict[int, int] = {}
         for node in nodes:

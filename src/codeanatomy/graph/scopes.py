@@ -14,7 +14,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph.context import RELATIONS, Context
+from codeanatomy.graph.context import Context
 from codeanatomy.graph.reads import SPAN
 from codeanatomy.node_ids import binding_id, scope_id
 
@@ -59,11 +59,11 @@ def scopes_of(context: Context) -> dict[str, GraphScope]:
     relations = iter_rows(context.relations_of("OWNS_SCOPE"), "src_id", "dst_id", *SPAN)
     owners = {dst: (src, start, end, line) for src, dst, start, end, line in relations}
     qualnames = {each.node_id: each.qualname for each in context.definitions.values()}
-    qualnames[context.module_id] = context.module_name
+    qualnames[context.module_id] = ""
     by_id: dict[str, GraphScope] = {}
     for node, parent, kind, name, method in _scope_keys(context):
         src, start, end, line = owners.get(node, NO_OWNER)
-        outer = by_id[parent].qualname if parent in by_id else context.module_name
+        outer = by_id[parent].qualname if parent in by_id else ""
         qualname = qualnames.get(src or "", outer if parent is None else f"{outer}.<{name}>")
         by_id[node] = GraphScope(node, parent, kind, name, qualname, start, end, line, method)
     return by_id
@@ -108,7 +108,7 @@ def bindings(context: Context) -> Columns:
     relations = context.relations_of("SCOPE_BINDS")
     for scope, node, name, *provenance in iter_rows(relations, "src_id", "dst_id", "role", *PROVENANCE):
         subkind = "attribute" if "attribute" in provenance else "local"
-        owner = known[scope].qualname if scope in known else context.module_name
+        owner = known[scope].qualname if scope in known else ""
         rows.append((node, scope, name, f"{owner}.{name}", subkind, *provenance))
     return columns_of(rows, "node_id", "scope_id", "name", "qualname", "subkind", *PROVENANCE)
 
@@ -129,5 +129,5 @@ def _names_of_inlined(context: Context) -> set[tuple[str, str]]:
             candidates.add((scope.node_id, name))
     if not candidates:
         return candidates
-    targets = set(context.file.rows(RELATIONS)["dst_id"])
+    targets = {target for rows in context.relations.values() for target in rows["dst_id"]}
     return {(scope, name) for scope, name in candidates if binding_id(scope, name) not in targets}

@@ -129,7 +129,7 @@ def _alias(context: Context, node: int, name: str | None, subkind: str) -> tuple
     start, end = syntax.bstart[node], syntax.bend[node]
     outer = syntax.container(node)
     owner = context.definitions.get((syntax.bstart[outer], syntax.bend[outer])) if outer else None
-    qualname = f"{owner.qualname if owner else context.module_name}.{name}"
+    qualname = f"{owner.qualname if owner else ''}.{name}"
     alias = context.id_of_syntax("TYPE_ALIAS", node)
     container = owner.node_id if owner else context.module_id
     return alias, name, qualname, start, end, syntax.line[node], node, subkind, container
@@ -178,22 +178,44 @@ def _type_params(
 
 
 def type_param_uses(context: Context) -> Columns:
-    """List type parameters with their definitions; type variables of other files are left out."""
+    """List type parameters in brackets after the name of their definition."""
     syntax = context.syntax
-    rows: list[tuple[Any, ...]] = []
-    written, read = _bindings(context, "WRITES"), _bindings(context, "READS")
-    by_binding: dict[str, str] = {}
-    for _, _, (start, end, _), node in context.cached(_type_params):
-        param, owner = context.id_at("TYPE_PARAM", start, end), syntax.parent[node]
-        if syntax.slot[node] == "type_params" and owner is not None:
-            rows.append((param, _parametrised(context, owner), None, start, end))
-        elif (binding := written.get(context.id_at("NAME_REF", start, end))) is not None:
-            by_binding[binding] = param
-    for cls, ordinal, start, end in _generic_arguments(context):
-        variable = by_binding.get(read.get(context.id_at("NAME_REF", start, end), ""))
-        if variable is not None:
-            rows.append((variable, cls, ordinal, start, end))
+    rows = [
+        (context.id_at("TYPE_PARAM", start, end), _parametrised(context, owner), None, start, end)
+        for _, _, (start, end, _), node in context.cached(_type_params)
+        if syntax.slot[node] == "type_params" and (owner := syntax.parent[node]) is not None
+    ]
     return columns_of(rows, "src_id", "dst_id", "ordinal", "bstart", "bend")
+
+
+def generic_arguments(context: Context) -> Iterator[tuple[Any, ...]]:
+    """Yield type variables of the file in brackets after a base class, which may be `Generic`.
+
+    A row is the reference to the base, the variable, the class, the index in the brackets, and the place.
+    """
+    syntax, written = context.syntax, _bindings(context, "WRITES")
+    by_binding = {
+        written.get(context.id_at("NAME_REF", start, end)): context.id_at("TYPE_PARAM", start, end)
+        for _, _, (start, end, _), node in context.cached(_type_params)
+        if syntax.slot[node] != "type_params" or syntax.parent[node] is None
+    }
+    by_binding.pop(None, None)
+    if not by_binding:
+        return
+    read = _bindings(context, "READS")
+    for node, kind in enumerate(syntax.kind):
+        parent = syntax.parent[node]
+        if kind != "Subscript" or syntax.slot[node] != "bases" or parent is None:
+            continue
+        (value,), (inner,) = syntax.children(node, "value"), syntax.children(node, "slice")
+        base = _reference_of(context, value)
+        names = [inner] if syntax.kind[inner] == "Name" else syntax.children(inner, "elts")
+        cls = context.owner_id(syntax.bstart[parent], syntax.bend[parent])
+        for ordinal, name in enumerate(names if base else ()):
+            place = syntax.bstart[name], syntax.bend[name]
+            variable = by_binding.get(read.get(context.id_at("NAME_REF", *place), ""))
+            if variable is not None:
+                yield base, variable, cls, ordinal, *place, syntax.line[name]
 
 
 def _bindings(context: Context, kind: str) -> dict[str, str]:
@@ -208,35 +230,12 @@ def _parametrised(context: Context, node: int) -> str | None:
     return context.owner_id(syntax.bstart[node], syntax.bend[node])
 
 
-def _generic_arguments(context: Context) -> Iterator[tuple[str | None, int, int | None, int | None]]:
-    """Yield the names in `Generic[...]` and `Protocol[...]` bases: class, index in the brackets, span."""
-    syntax = context.syntax
-    generic = {
-        src
-        for src, name in iter_rows(context.relations_of("REFERS_TO"), "src_id", "dst_qname")
-        if name in GENERIC
-    }
-    if not generic:
-        return
-    for node, kind in enumerate(syntax.kind):
-        parent = syntax.parent[node]
-        if kind != "Subscript" or syntax.slot[node] != "bases" or parent is None:
-            continue
-        (value,), (inner,) = syntax.children(node, "value"), syntax.children(node, "slice")
-        if not _reference_of(context, value) & generic:
-            continue
-        cls = context.owner_id(syntax.bstart[parent], syntax.bend[parent])
-        names = [inner] if syntax.kind[inner] == "Name" else syntax.children(inner, "elts")
-        for ordinal, name in enumerate(names):
-            yield cls, ordinal, syntax.bstart[name], syntax.bend[name]
-
-
-def _reference_of(context: Context, node: int) -> set[str]:
+def _reference_of(context: Context, node: int) -> str | None:
     """Return the reference node of a name or attribute."""
     syntax = context.syntax
     start, end, name = syntax.bstart[node], syntax.bend[node], syntax.name[node]
     if start is None or end is None or name is None:
-        return set()
+        return None
     if syntax.kind[node] == "Name":
-        return {context.id_at("NAME_REF", start, end)}
-    return {context.id_at("ATTRIBUTE_REF", end - len(name.encode()), end)}
+        return context.id_at("NAME_REF", start, end)
+    return context.id_at("ATTRIBUTE_REF", end - len(name.encode()), end)

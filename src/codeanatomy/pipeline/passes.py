@@ -29,6 +29,7 @@ from typing import NamedTuple, Protocol
 from msgspec import msgpack, structs
 
 from codeanatomy.catalog.entry_points import RULES
+from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.store_policy import StorePolicy
 from codeanatomy.delta.write.file_commits import new_files
@@ -47,7 +48,9 @@ from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.commits import Redone, commit_tables
 from codeanatomy.pipeline.context import Refresh, Run, union
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows, TableWrite
-from codeanatomy.pipeline.first_pass import FirstPass, StoredFirstPass
+from codeanatomy.pipeline.file_stage import FileStage, StoredFileStage
+from codeanatomy.pipeline.graph_rows import COPIES, FACTS, NAMED
+from codeanatomy.pipeline.graph_stage import GraphStage, MergeShared
 from codeanatomy.pipeline.impact import BEFORE
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys
 from codeanatomy.pipeline.pieces import (
@@ -71,9 +74,8 @@ from codeanatomy.pipeline.refreshes import (
     read_outcome,
     relations_before,
 )
-from codeanatomy.pipeline.second_pass import COPIES, MergeShared, SecondPass
 from codeanatomy.pipeline.sinks import Sink, TableFolder
-from codeanatomy.pipeline.solve import RepositoryOutcome, Solve, SolveScope
+from codeanatomy.pipeline.solve_stage import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.pipeline.stored_rows import stored_rows
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact, read_file_states
@@ -89,6 +91,8 @@ EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*T
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 # Of at most so many files a refresh writes the graph's rows where they are made: of more, in too small files.
 WRITTEN_FILES = 16
+# Bytes of sources from which on tables are written while repositories are solved: it takes another job.
+LARGE_BYTES = 1024 * 1024
 # By table: the name of its pieces.
 GRAPH_PIECES = {**{name: name for name in (*TABLES, SHARED)}, **COPIES}
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
@@ -158,8 +162,12 @@ class Passes:
         # Documents of a SCIP index are evidence for normalize. Whether there are any is known only after pass
         # one, so normalize is a part of pass two then.
         self._is_indexed = any(has_index(run, repo_id) for repo_id in self.repositories)
+        # Commits, in their order.
         self._background = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
+        # Tables of the graph that are sorted and written while repositories are solved.
+        self._writer = ThreadPoolExecutor(1)
+        self._early: Future[dict[str, list[DataFile]]] | None = None
         # Programs of files that stay, which are read while pass one works.
         self._stored_programs: Future[Held] | None = None
 
@@ -180,7 +188,7 @@ class Passes:
             if self._busy[RELATE] and not self._is_whole(RELATE):
                 self._read_programs()
                 if self._busy[EXTRACT]:
-                    self._extract(Sink())
+                    self._extract(Sink(), {**self._busy, GRAPH: ()})
                     compare_tools(self.run, self.executor, self.refreshes, self._views, Sink())
                 self._follow(NORMALIZE, RELATE, is_committed=not self._busy[EXTRACT])
                 self._stored_first_pass(Sink())
@@ -196,6 +204,7 @@ class Passes:
             yield
         finally:
             self._background.shutdown(cancel_futures=True)
+            self._writer.shutdown(cancel_futures=True)
             self.executor.release()
 
     # What is to be done.
@@ -209,6 +218,11 @@ class Passes:
         every = self._files[repo_id] if self._is_whole(step) else NOTHING
         refresh = self.run.refreshes.get(repo_id)
         return every if refresh is None else every | refresh.in_feed(step, FILES)
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether tables are worth a job of their own."""
+        return sum(self.run.repository_bytes[each] for each in self.repositories) >= LARGE_BYTES
 
     @cached_property
     def _files(self) -> dict[str, frozenset[str]]:
@@ -239,19 +253,25 @@ class Passes:
         """What pass two reads of the files."""
         return self._second_work(Sink()).reads
 
-    def _first_work(self, sink: Sink, steps: Mapping[str, Collection[str]]) -> FirstPass:
-        passed = {name: each for name, each in self._second_reads.items() if name != RELATIONS}
-        normalized = NOTHING if self._is_indexed else frozenset(steps[NORMALIZE])
-        chunks = {repo_id: self.run.chunk_count(repo_id) for repo_id in self.repositories}
-        return FirstPass(
-            self.run.settings.extract,
-            normalized,
+    def _first_work(self, sink: Sink, steps: Mapping[str, Collection[str]], passed: Reads) -> FileStage:
+        run = self.run
+        late = self._is_indexed
+        return FileStage(
+            run.settings.extract,
+            NOTHING if late else frozenset(steps[NORMALIZE]),
             frozenset(steps[RELATE]),
+            NOTHING if late else frozenset(steps[GRAPH]),
+            run.request.profile,
             passed,
-            chunks,
+            {repo_id: run.chunk_count(repo_id) for repo_id in self.repositories},
             sink,
             self._stored,
         )
+
+    @property
+    def _passed(self) -> Reads:
+        """What the stage of the graph reads of files of which it makes all rows, but for relations."""
+        return {name: each for name, each in self._second_reads.items() if name != RELATIONS}
 
     @property
     def _stored(self) -> StoredSources:
@@ -261,12 +281,12 @@ class Passes:
         policy = StorePolicy.from_profile(self.run.settings.runtime)
         return StoredSources(policy, uris) if uris else StoredSources()
 
-    def _second_work(self, sink: Sink) -> SecondPass:
+    def _second_work(self, sink: Sink) -> GraphStage:
         normalized = frozenset(self._busy[NORMALIZE] if self._is_indexed else ())
         explained = union(refresh.unexplained for refresh in self.refreshes)
         rules = (*self.run.settings.entry_points, *RULES)
         graphed, profile = frozenset(self._busy[GRAPH]), self.run.request.profile
-        return SecondPass(normalized, graphed, profile, sink, rules, explained)
+        return GraphStage(normalized, graphed, profile, sink, rules, explained)
 
     # Pass one.
 
@@ -282,7 +302,10 @@ class Passes:
             with self._step(EXTRACT, is_last=False):
                 names = (*EXTRACTED, *(() if self._is_indexed else FILE_TABLES))
                 tools = () if self.refreshes else TOOL_TABLES
-                fresh = self._extract(self._sink(*names, unordered=(FAILURES, *tools)))
+                written = self._written_tables({each.repo_id: each.edited for each in self.refreshes} or None)
+                fresh = self._extract(self._sink(*names, unordered=(FAILURES, *tools, *written)), self._busy)
+            if self._busy[GRAPH] and not self.refreshes and not self._is_indexed and self._is_large:
+                self._early = self._writer.submit(self._write_pieces, [fresh])
             self._in_background(EXTRACT, lambda: self._commit_extracted(fresh))
         self._follow(NORMALIZE, RELATE)
         self._stored_first_pass(self._sink(*FILE_TABLES))
@@ -296,8 +319,8 @@ class Passes:
                 uncommitted = {} if is_committed else {FILES: refresh.edited, **refresh.touched}
                 follow_feeds(self.run, refresh, step, uncommitted)
 
-    def _extract(self, sink: Sink) -> Held:
-        """Read, extract, normalize and compile the files that are new or have changed."""
+    def _extract(self, sink: Sink, steps: Mapping[str, Collection[str]]) -> Held:
+        """Read the files that are new or have changed, and make what steps make of a file alone."""
         run = self.run
         listings = {repo_id: run.listed.listings[repo_id] for repo_id in self._busy[EXTRACT]}
         tasks: list[Task] = list(tool_tasks(listings, run.request.types, run.request.scip))
@@ -309,7 +332,7 @@ class Passes:
         if total:
             sources = [RepositoryListing(repo_id, listing) for repo_id, listing in listings.items()]
             tasks += partition_files(sources, run.settings.extract.partitions, run.cores)
-        work = self._first_work(sink, self._busy)
+        work = self._first_work(sink, steps, self._passed if self._is_indexed else {})
         with run.timed(EXTRACT):
             held = self.executor.map_tasks(EXTRACT, [msgpack.encode(task) for task in tasks], work, total)
         for repo_id in listings:
@@ -322,6 +345,7 @@ class Passes:
     def _stored_first_pass(self, sink: Sink) -> None:
         """Normalize and compile files whose evidence is stored: extract did not read them in this run."""
         steps = {NORMALIZE: () if self._is_indexed else self._busy[NORMALIZE], RELATE: self._busy[RELATE]}
+        later: Mapping[str, Collection[str]] = {**steps, GRAPH: ()}
         reads = union_reads(NORMALIZE_READS, COMPILE_READS, self._second_reads)
         wanted: list[StoredRows] = []
         selected: dict[str, frozenset[str]] = {}
@@ -347,7 +371,9 @@ class Passes:
             step = NORMALIZE if steps[NORMALIZE] else RELATE
             with self._step(step, is_last=False), self.run.timed(step):
                 names, stored = {each.name for each in wanted}, self.executor.stored(wanted)
-                work = StoredFirstPass(structs.replace(self._first_work(sink, steps), selected=selected))
+                work = StoredFileStage(
+                    structs.replace(self._first_work(sink, later, self._passed), selected=selected)
+                )
                 held = self.executor.map_groups(step, [stored], names, "chunk", work)
             self._views.append(held)
             self._count(held)
@@ -477,7 +503,8 @@ class Passes:
             inputs = [*self._views, *solved, *([self.executor.stored(wanted)] if wanted else ())]
             with self.run.timed(step):
                 work = self._second_work(self._sink(*FILE_TABLES, unordered=self._written_tables(files)))
-                made = self.executor.map_groups(step, inputs, {*self._second_reads, BEFORE}, "chunk", work)
+                names = {*self._second_reads, BEFORE, FACTS, NAMED}
+                made = self.executor.map_groups(step, inputs, names, "chunk", work)
             self._count(made)
             if self.refreshes:
                 explain_impact(self.run, self.executor, self.refreshes, [made])
@@ -540,10 +567,11 @@ class Passes:
 
     def _commit_graph(self, made: Held, files: Mapping[str, frozenset[str]] | None) -> None:
         run, executor = self.run, self.executor
-        keys = [piece.data for piece in executor.results(made, KEYS)]
+        held = [*self._views, made]
+        keys = [piece.data for each in held for piece in executor.results(each, KEYS)]
 
         def owners() -> Iterator[bytes]:
-            return (piece.data for piece in executor.read(made, KEY_OWNERS))
+            return (piece.data for each in held for piece in executor.read(each, KEY_OWNERS))
 
         if files is None:
             refuse_equal_keys(run, self._busy[GRAPH], keys, owners)
@@ -557,7 +585,7 @@ class Passes:
         with run.timed("graph_commit"):
             tables = {
                 name: structs.replace(each, shared=changed.get(GRAPH_PIECES[name], ()))
-                for name, each in self._write_graph(made, shared, files).items()
+                for name, each in self._write_graph(held, shared, files).items()
             }
             self._commit(GRAPH, tables)
 
@@ -571,20 +599,26 @@ class Passes:
         return {name: Redone(files.get(name, ()), owners) for name in names}
 
     def _write_graph(
-        self, made: Held, shared: Sequence[Held], files: Mapping[str, frozenset[str]] | None
+        self, made: Sequence[Held], shared: Sequence[Held], files: Mapping[str, frozenset[str]] | None
     ) -> dict[str, Redone]:
-        """Write the tables of the graph from pieces, but for rows that pass two has written."""
-        table, owners = self.run.store.table, None if files is None else union(files.values())
-        written = self._written_tables(files)
-        redone = self._from_tasks(GRAPH_PIECES, [made] if written else [], owners)
+        """Write the tables of the graph from pieces, but for rows that were written before."""
+        redone = self._from_tasks(GRAPH_PIECES, made, None if files is None else union(files.values()))
+        early = {} if self._early is None else self._early.result()
+        left = [*(made[-1:] if early else made), *shared]
+        late = self._write_pieces(left)
+        return {
+            name: structs.replace(each, files=[*each.files, *early.get(name, ()), *late.get(name, ())])
+            for name, each in redone.items()
+        }
+
+    def _write_pieces(self, held: Sequence[Held]) -> dict[str, list[DataFile]]:
+        """Sort the rows of the graph's tables in pieces, and write them to data files."""
+        table = self.run.store.table
         writes = [
             TableWrite(self._new_files(name), table(name), pieces, name in COPIES)
             for name, pieces in GRAPH_PIECES.items()
         ]
-        held = [*shared] if written else [made, *shared]
-        for name, own in (self.executor.write_files(held, writes) if held else {}).items():
-            redone[name] = structs.replace(redone[name], files=[*redone[name].files, *own])
-        return redone
+        return self.executor.write_files(held, writes)
 
     def _commit(self, step: str, redone: Mapping[str, Redone]) -> None:
         repositories, is_whole = self._busy[step], self._is_whole(step)

@@ -28,11 +28,11 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.pipeline.context import Refresh, Run, counts_of, union
 from codeanatomy.pipeline.executors.executor import Executor, Held, StoredRows
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
+from codeanatomy.pipeline.graph_stage import MergeShared, shared_digests
 from codeanatomy.pipeline.impact import BEFORE, COMPARED, ExplainImpact, edited_first
 from codeanatomy.pipeline.pieces import COUNTS, IMPACT, OUTCOME, SHARED_DIGESTS, STORED, sum_costs
-from codeanatomy.pipeline.second_pass import MergeShared, shared_digests
 from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.pipeline.solve import RepositoryOutcome
+from codeanatomy.pipeline.solve_stage import RepositoryOutcome
 from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
 from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
 from codeanatomy.pipeline.tools import tool_tasks

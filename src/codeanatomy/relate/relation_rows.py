@@ -17,6 +17,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from msgspec import msgpack
 
@@ -80,6 +81,8 @@ class Relation(NamedTuple):
 
 
 FIELDS = Relation._fields
+# Columns that all rows of a file share, and what they are of `RelationRows`.
+OF_FILES = {"repo_id": "repo_id", "owner_file_id": "file_id", "path": "path"}
 # What identifies a row of a file.
 IDENTITY = ("relation_kind", "src_id", "dst_id", "rule_name", "role", "ordinal", "reason", "bstart", "bend")
 _identity = itemgetter(*map(FIELDS.index, IDENTITY))
@@ -110,24 +113,35 @@ class RelationRows:
             row["evidence"] = _evidence_columns([row["evidence"]], [row["origin"]])
         return rows
 
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Return the rows by column, without the columns that all of them share, as they were given."""
+        columns = zip(*self._rows.values(), strict=True) if self._rows else [()] * len(FIELDS)
+        return dict(zip(FIELDS, columns, strict=True))
+
     def packed(self) -> bytes:
         """Return bytes that are equal for equal rows, in whatever order they were added."""
         return b"".join(sorted(map(ENCODER.encode, self._rows.values())))
 
     def batch(self) -> pa.RecordBatch:
-        shared = {"repo_id": self.repo_id, "owner_file_id": self.file_id, "path": self.path}
-        rows = self._rows.values()
-        columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
-        cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
-        arrays = [
-            pa.repeat(shared[column.name], len(rows))
-            if column.name in shared
-            else _evidence_array(column, cells["evidence"], cells["origin"])
-            if column.name == "evidence"
-            else array(column, cells[column.name])
-            for column in TABLE.columns
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=_schema())
+        return relation_batch([self])
+
+
+def relation_batch(files: Sequence[RelationRows]) -> pa.RecordBatch:
+    """Return the rows of files one after the other, each in insertion order."""
+    rows = [row for each in files for row in each._rows.values()]  # noqa: SLF001
+    columns = zip(*rows, strict=True) if rows else [()] * len(FIELDS)
+    cells: dict[str, Sequence[Any]] = dict(zip(FIELDS, columns, strict=True))
+    shared = {name: [getattr(each, of) for each in files] for name, of in OF_FILES.items()}
+    owners = pa.array(np.repeat(np.arange(len(files)), [len(each) for each in files]))
+    arrays = [
+        array(column, shared[column.name]).take(owners)
+        if column.name in shared
+        else _evidence_array(column, cells["evidence"], cells["origin"])
+        if column.name == "evidence"
+        else array(column, cells[column.name])
+        for column in TABLE.columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_schema())
 
 
 @cache

@@ -2,8 +2,8 @@
 
     solved = SolvedRepository(programs)
     relations = solved.file(0)               # of the first file by path
-    relations.tables()["relations_v1"]       # the rows that the file owns, in the table's order
     relations.digest()                       # equal for equal rows: what a refresh compares
+    tables_of([relations])["relations_v1"]   # the rows that the file owns, in the table's order
 
 All files of a repository are analysed together; repositories are independent of each other. If the analysis
 of a repository fails, the rows of its scopes are kept and every file gets a diagnostic.
@@ -18,7 +18,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import msgpack
 
 from codeanatomy import catalog
@@ -27,14 +29,15 @@ from codeanatomy.file_ids import FileIds
 from codeanatomy.relate.emit.relations import RelationEmitter, add_file_relations
 from codeanatomy.relate.own_imports import OwnImports, own_imports
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.relation_rows import RELATIONS, RelationDiagnostic, RelationRows
+from codeanatomy.relate.relation_rows import RELATIONS, RelationDiagnostic, RelationRows, relation_batch
 from codeanatomy.relate.values.analysis import solve
 from codeanatomy.relate.values.modules import Modules, module_names_by_path
 
 DIAGNOSTICS, PROGRAMS = "relate_diagnostics_v1", "relate_programs_v1"
 TABLES = (RELATIONS, DIAGNOSTICS)
 MESSAGE_CHARS = 1000
-# Of the rows of one file.
+# Name of the sort key that keeps the rows of a file together, and the order of those.
+FILE_NUMBER = ""
 ROW_ORDER = ("src_id", *(name for name in catalog.table(RELATIONS).primary_key if name != "src_id"))
 
 
@@ -84,14 +87,6 @@ class FileRelations(NamedTuple):
     program: Program
     rows: RelationRows
 
-    def tables(self) -> dict[str, pa.RecordBatch]:
-        """Return the rows by table, each in the table's order."""
-        program, rows = self
-        batches = [*(unpack_rows(program.scope_rows) if program.scope_rows else ()), rows.batch()]
-        whole = pa.concat_batches(batches)
-        ordered = whole.sort_by([(name, "ascending") for name in ROW_ORDER])
-        return {RELATIONS: ordered, DIAGNOSTICS: _diagnostics_batch(program, rows.diagnostics)}
-
     def digest(self) -> str:
         """Return a digest of the rows without building them: after an edit most files have equal rows."""
         packed = self.rows.packed()
@@ -101,21 +96,40 @@ class FileRelations(NamedTuple):
         return digest.hexdigest()
 
 
-def program_row(program: Program, digest: str) -> pa.RecordBatch:
-    """Return the row of a file in `relate_programs_v1`."""
+def tables_of(files: Sequence[FileRelations]) -> dict[str, pa.RecordBatch]:
+    """Return the rows of files by table: file by file, those of a file in the table's order."""
+    # Together: many files are small, and their Arrow arrays would take as long as their rows.
+    batches = [relation_batch([each.rows for each in files])]
+    owners = [np.repeat(np.arange(len(files)), [len(each.rows) for each in files])]
+    for number, each in enumerate(files):
+        for rows in unpack_rows(each.program.scope_rows) if each.program.scope_rows else ():
+            batches.append(rows)
+            owners.append(np.full(rows.num_rows, number))
+    whole = pa.concat_batches(batches)
+    keys = [pa.array(np.concatenate(owners)), *map(whole.column, ROW_ORDER)]
+    names = [FILE_NUMBER, *ROW_ORDER]
+    order = pc.sort_indices(
+        pa.RecordBatch.from_arrays(keys, names), sort_keys=[(name, "ascending") for name in names]
+    )
+    diagnostics = [
+        _diagnostics_batch(program, rows.diagnostics) for program, rows in files if rows.diagnostics
+    ]
+    return {RELATIONS: whole.take(order), DIAGNOSTICS: pa.concat_batches(diagnostics or [_no_diagnostics()])}
+
+
+def program_rows(files: Sequence[tuple[Program, bytes, str]]) -> pa.RecordBatch:
+    """Return the rows of programs, given with their encoded form and digest, in `relate_programs_v1`."""
     cells = {
-        "repo_id": program.repo_id,
-        "file_id": program.file_id,
-        "path": program.path,
-        "program": msgpack.encode(program),
-        "rows_digest": digest,
+        "repo_id": [program.repo_id for program, _, _ in files],
+        "file_id": [program.file_id for program, _, _ in files],
+        "path": [program.path for program, _, _ in files],
+        "program": [encoded for _, encoded, _ in files],
+        "rows_digest": [digest for _, _, digest in files],
     }
-    return pa.RecordBatch.from_pylist([cells], arrow_schema(catalog.table(PROGRAMS)))
+    return pa.RecordBatch.from_pydict(cells, arrow_schema(catalog.table(PROGRAMS)))
 
 
 def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnostic]) -> pa.RecordBatch:
-    if not diagnostics:
-        return _no_diagnostics()
     table = catalog.table(DIAGNOSTICS)
     unique = list(dict.fromkeys(diagnostics))
     # Not `each.kind`: normalize numbers disagreements, too, and the graph has nodes of both.
@@ -144,5 +158,5 @@ def _diagnostics_batch(program: Program, diagnostics: Sequence[RelationDiagnosti
 
 @cache
 def _no_diagnostics() -> pa.RecordBatch:
-    """Return the rows of most files: building a dozen empty columns takes as long as sorting relations."""
+    """Return the rows of most chunks."""
     return pa.RecordBatch.from_pylist([], arrow_schema(catalog.table(DIAGNOSTICS)))

@@ -44,9 +44,10 @@ from codeanatomy.lake.manifest import (
 from codeanatomy.logs import Log
 from codeanatomy.normalize.rules import FAMILIES
 from codeanatomy.pipeline.context import FrameRecord, Run
-from codeanatomy.pipeline.first_pass import COMPILE
-from codeanatomy.pipeline.second_pass import ROWS_OF_FILES
-from codeanatomy.pipeline.solve import EMIT
+from codeanatomy.pipeline.file_stage import COMPILE
+from codeanatomy.pipeline.graph_rows import ROWS_OF_FILES
+from codeanatomy.pipeline.graph_stage import RESOLVE
+from codeanatomy.pipeline.solve_stage import EMIT
 from codeanatomy.plan.feeds import feeds_of
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import EXTRACT, STAGES, catalog_hash
@@ -64,6 +65,7 @@ RULE_TABLES: Mapping[str, Collection[str]] = {
     COMPILE: (PROGRAMS,),
     EMIT: (RELATIONS, DIAGNOSTICS),
     ROWS_OF_FILES: TABLES,
+    RESOLVE: TABLES,
 }
 # Of the names of timings that are those of whole steps.
 STEP_SUFFIX = "_step"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from msgspec import msgpack
 
+from codeanatomy.arrow import decode_texts, pack_rows, unpack_rows
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.node_ids import file_id
@@ -131,11 +133,16 @@ def test_rows_of_no_file_are_merged(graph: list[Piece]) -> None:
     assert counts["cpg_edges_by_src"] == counts[EDGES]
 
 
+def as_stored(piece: Piece) -> Piece:
+    """The piece as it is read from a table: with texts in place of codes."""
+    [rows] = unpack_rows(piece.data)
+    texts = pa.RecordBatch.from_arrays([decode_texts(column) for column in rows.columns], rows.schema.names)
+    return piece._replace(name=STORED + piece.name, data=pack_rows(texts))
+
+
 def test_merged_rows_that_are_the_same_are_not_written(graph: list[Piece]) -> None:
     before = merged(shared(graph), MergeShared(OWN))
-    stored = [
-        piece._replace(name=STORED + piece.name) for piece in (*shared(graph), *before) if piece.name in MADE
-    ]
+    stored = [as_stored(piece) for piece in (*shared(graph), *before) if piece.name in MADE]
     use = file_id("r", "use.py")
     # Nothing is new: the stored contributions make the stored rows.
     same = merged(stored, MergeShared(OWN, frozenset()))

@@ -11,7 +11,7 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.file_ids import PackedIds
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import FIELDS, NOWHERE, RELATIONS, Evidence, Relation, RelationRows
-from codeanatomy.relate.repository import FileRelations
+from codeanatomy.relate.repository import FileRelations, tables_of
 
 
 def made() -> RelationRows:
@@ -134,7 +134,7 @@ def test_the_order_of_a_files_rows_does_not_depend_on_how_they_came() -> None:
         for each in wanted:
             add(rows, *each)
         assert [row["bstart"] for row in rows.batch().to_pylist()] == [start for _, _, start in wanted]
-        batches.append(FileRelations(program, rows).tables()[RELATIONS])
+        batches.append(tables_of([FileRelations(program, rows)])[RELATIONS])
     assert batches[0].equals(batches[1])
     assert batches[0].equals(batches[2])
     sources = [row["src_id"] for row in batches[0].to_pylist()]

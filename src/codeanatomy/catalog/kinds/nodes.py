@@ -79,6 +79,7 @@ REPOSITORIES = (
         subkind="module or package",
         named="last part of the qualified name",
         qualified="dotted name",
+        in_module=True,
         placed="sometimes",
     ),
     NodeKind(
@@ -110,6 +111,7 @@ DEFINITIONS = (
         Facts("classes"),
         named="its name",
         qualified="module, enclosing definitions and name",
+        in_module=True,
         props=(
             Prop("base_count", "int", "Number of base class arguments, without keywords."),
             UNRESOLVED_PROP,
@@ -128,6 +130,7 @@ DEFINITIONS = (
         subkind="function, method, async_function, async_method or lambda",
         named="its name; `<lambda1>` for the first lambda of its scope",
         qualified="module, enclosing definitions and name",
+        in_module=True,
         props=(Prop("parameter_count", "int", "Number of parameters of all kinds.", required=True),),
         placed="sometimes",
     ),
@@ -143,6 +146,7 @@ DEFINITIONS = (
         subkind="positional_only, positional, vararg, keyword_only or kwarg",
         named="its name",
         qualified="qualified name of the function, and its name",
+        in_module=True,
         props=(Prop("has_default", "bool", "It has a default value.", required=True),),
         placed="sometimes",
     ),
@@ -207,6 +211,7 @@ DEFINITIONS = (
         subkind="statement or annotated",
         named="name of the alias",
         qualified="module, enclosing definitions and name",
+        in_module=True,
     ),
     NodeKind(
         "TYPE_PARAM",
@@ -322,6 +327,7 @@ SCOPES = (
         subkind="the compiler's type of the scope",
         named="its name",
         qualified="qualified name of the definition that owns it",
+        in_module=True,
         placed="sometimes",
     ),
     NodeKind(
@@ -336,6 +342,7 @@ SCOPES = (
         subkind="parameter, import, local, global, nonlocal, free or attribute",
         named="the name, mangled as by the compiler",
         qualified="qualified name of the scope's owner, and the name",
+        in_module=True,
         placed="never",
     ),
 )
@@ -402,6 +409,7 @@ FLOW = (
         subkind="module, class, function, lambda or comprehension",
         named="`co_name`",
         qualified="module and `co_qualname`",
+        in_module=True,
         props=(
             Prop("flags", "int", "`co_flags`.", required=True),
             Prop("is_generator", "bool", "It is a generator, a coroutine or both.", required=True),

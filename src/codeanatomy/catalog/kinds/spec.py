@@ -60,6 +60,8 @@ class NodeKind(Struct, frozen=True, omit_defaults=True):
     subkind: str = ""
     named: str = ""
     qualified: str = ""
+    # Whether qualified names begin with the name of the module, which other files decide.
+    in_module: bool = False
     props: tuple[Prop, ...] = ()
     owner: Owner = "file"
     # Whether nodes have a span: always, sometimes or never.

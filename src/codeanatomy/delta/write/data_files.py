@@ -213,7 +213,7 @@ def write_files(
 def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
     """Split a batch where a partition value changes."""
     columns = {name: batch.column(name) for name in table.write.partition_by}
-    runs = (pc.run_end_encode(column).run_ends.to_pylist() for column in columns.values())
+    runs = (pc.run_end_encode(_compared(column)).run_ends.to_pylist() for column in columns.values())
     start = 0
     for end in sorted(set().union(*runs)):
         yield (
@@ -221,6 +221,11 @@ def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValu
             batch.slice(start, end - start),
         )
         start = end
+
+
+def _compared(column: pa.Array) -> pa.Array:
+    """Return the codes of texts that are given as such: they differ where the texts do."""
+    return column.indices if pa.types.is_dictionary(column.type) else column
 
 
 def _require_plain(column: str, value: object) -> str:

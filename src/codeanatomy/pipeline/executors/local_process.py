@@ -185,7 +185,7 @@ if __name__ == "__main__":
     sys.meta_path.insert(0, WithoutPandas())
     # Functions are sent by the name of their module, and this one has another name here. The passes are
     # imported before they are needed.
-    from codeanatomy.pipeline import first_pass, second_pass, solve  # noqa: F401
+    from codeanatomy.pipeline import file_stage, graph_stage, solve_stage  # noqa: F401
     from codeanatomy.pipeline.executors import local_executor  # noqa: F401
     from codeanatomy.pipeline.executors.local_process import serve as serve_calls
 

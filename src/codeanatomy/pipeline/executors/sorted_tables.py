@@ -28,7 +28,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from codeanatomy.arrow import arrow_schema, decode_texts
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
@@ -39,8 +38,9 @@ MB = 1024 * 1024
 RANGE_BYTES = 16 * MB
 # Rows for each sampled key: some hundreds of keys for a range make ranges about equal.
 SAMPLE_STEP = 512
-# Arrow bytes that are split at a time: pieces of single source files would be a few rows each.
-SPLIT_BYTES = 64 * MB
+# Packed bytes that are split at a time: pieces of single source files would be a few rows each. Packed, as
+# Arrow takes 40 microseconds to measure a batch with codes.
+SPLIT_BYTES = 12 * MB
 # Rows that leave a sorted range at a time.
 STEP_ROWS = 64 * 1024
 # Bytes of a key that decide its range: the prefix of a kind and the beginning of a definition key.
@@ -62,15 +62,13 @@ def complete_rows(
     table: Table, batches: Iterable[pa.RecordBatch], constants: Mapping[str, str] = {}
 ) -> Batches:
     """Yield rows with the columns of the table: with the constants, in the table's order of columns."""
-    schema = arrow_schema(table)
+    names = table.column_names
     for batch in batches:
         arrays = [
-            pa.repeat(constants[name], batch.num_rows)
-            if name in constants
-            else decode_texts(batch.column(name))
-            for name in schema.names
+            pa.repeat(constants[name], batch.num_rows) if name in constants else batch.column(name)
+            for name in names
         ]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        yield pa.RecordBatch.from_arrays(arrays, names)
 
 
 def write_in_order(
@@ -122,7 +120,8 @@ def split_rows(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield number and rows of each range that has any."""
     numbers = range_numbers(rows, keys, cuts)
-    order = np.argsort(numbers, kind="stable")
+    # Numbers of 16 bits are sorted by radix.
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
     together, counts = rows.take(pa.array(order)), np.bincount(numbers, minlength=len(cuts) + 1)
     start = 0
     for number, size in enumerate(counts.tolist()):
@@ -157,6 +156,9 @@ def _lead_codes(
     for name in columns:
         encoded = rows.column(name).dictionary_encode()
         values = [*encoded.dictionary.to_pylist(), None]
+        if len(values) == 2 and not encoded.null_count:
+            leads = [(*lead, _rank(values[0])) for lead in leads]
+            continue
         own = pc.fill_null(encoded.indices, len(values) - 1).to_numpy(zero_copy_only=False)
         present, codes = np.unique(codes * len(values) + own, return_inverse=True)
         pairs = (divmod(each, len(values)) for each in present.tolist())
@@ -183,15 +185,47 @@ def in_order(keys: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
         return
     rows = pa.concat_batches(parts)
     del parts
-    order = pc.sort_indices(rows, sort_keys=_ascending(keys))
+    order = sort_order(keys, rows)
     # In slices, so that memory does not hold all rows twice.
     for start in range(0, rows.num_rows, STEP_ROWS):
         yield rows.take(order.slice(start, STEP_ROWS))
+
+
+def sort_order(keys: Sequence[str], rows: pa.RecordBatch) -> pa.Array:
+    """Return the indexes of rows in the order of some columns.
+
+    Codes, and the first column of texts, are compared as ranks of their values: 0.14 s for a million edges,
+    all compared as texts 0.39 s. Texts after them are only compared where the others are equal; ranks of the
+    other end of edges took 0.16 s.
+    """
+    columns: dict[str, pa.Array] = {}
+    is_ranked = False
+    for key in keys:
+        column = rows.column(key)
+        if pa.types.is_dictionary(column.type) or (pa.types.is_string(column.type) and not is_ranked):
+            codes = column.dictionary_encode()
+            if len(codes.dictionary) == 1 and not codes.null_count:
+                continue
+            is_ranked |= pa.types.is_string(column.type)
+            column = _ranks(codes)
+        columns[key] = column
+    if not columns:
+        return pa.array(np.arange(rows.num_rows))
+    compared = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+    return pc.sort_indices(compared, sort_keys=_ascending(columns))
+
+
+def _ranks(codes: pa.DictionaryArray) -> pa.Array:
+    """Return the rank of the value of each row among the distinct values; null has none."""
+    count = len(codes.dictionary)
+    ranks = np.empty(count, np.int32)
+    ranks[pc.array_sort_indices(codes.dictionary).to_numpy()] = np.arange(count, dtype=np.int32)
+    return pa.array(ranks).take(codes.indices)
 
 
 def _sorted(keys: Sequence[str], rows: pa.Table) -> pa.Table:
     return rows.take(pc.sort_indices(rows, sort_keys=_ascending(keys)))
 
 
-def _ascending(keys: Sequence[str]) -> list[tuple[str, str, str]]:
+def _ascending(keys: Iterable[str]) -> list[tuple[str, str, str]]:
     return [(key, "ascending", "at_start") for key in keys]

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 from msgspec import json
@@ -50,6 +51,8 @@ NO_SAMPLES = pa.table({})
 
 # Repository and key of a piece.
 PieceKey: TypeAlias = tuple[str, str]
+# Task, table, file and range; repository, key and rows of a piece.
+SplitRow: TypeAlias = tuple[int, int, int, int, str, str, bytes]
 SPLIT = pa.schema(
     {
         "task": pa.int32(),
@@ -162,40 +165,50 @@ def written_files(pieces: DataFrame, plan: TablesPlan) -> DataFrame:
 
 def split_pieces(tables: Sequence[TablePlan], batches: Batches) -> Batches:
     """Send the rows of pieces to the tasks that write their files: yield rows of SPLIT, on an executor."""
-    by_name: dict[str, list[int]] = {}
+    whole: dict[str, list[int]] = {}
+    cut: dict[str, list[int]] = {}
     for number, plan in enumerate(tables):
-        by_name.setdefault(plan.write.name, []).append(number)
-    waiting: list[tuple[Any, ...]] = []
-    rows: dict[int, list[pa.RecordBatch]] = {}
+        (cut if plan.row_cuts else whole).setdefault(plan.write.name, []).append(number)
+    waiting: list[SplitRow] = []
+    streams: dict[str, list[bytes]] = {}
+    sizes: Counter[str] = Counter()
     for piece in in_batches(batches):
-        for number in by_name.get(piece.name, ()):
+        for number in whole.get(piece.name, ()):
             plan = tables[number]
-            if plan.row_cuts:
-                rows.setdefault(number, []).extend(unpack_rows(piece.data))
-                if sum(each.nbytes for each in rows[number]) >= SPLIT_BYTES:
-                    waiting += _split_ranges(number, plan, rows.pop(number))
-            else:
-                file = bisect_right(plan.piece_cuts, (piece.repo_id, piece.key))
-                waiting.append((plan.tasks[file], number, file, 0, piece.repo_id, piece.key, piece.data))
+            file = bisect_right(plan.piece_cuts, (piece.repo_id, piece.key))
+            waiting.append((plan.tasks[file], number, file, 0, piece.repo_id, piece.key, piece.data))
+        if piece.name in cut:
+            streams.setdefault(piece.name, []).append(piece.data)
+            sizes[piece.name] += len(piece.data)
+            if sizes[piece.name] >= SPLIT_BYTES:
+                del sizes[piece.name]
+                waiting += _split_ranges(tables, cut[piece.name], streams.pop(piece.name))
         if sum(len(each[-1]) for each in waiting) >= PIECE_BYTES:
             yield _split_batch(waiting)
             waiting = []
-    for number, parts in rows.items():
-        waiting += _split_ranges(number, tables[number], parts)
+    for name, rest in streams.items():
+        waiting += _split_ranges(tables, cut[name], rest)
     if waiting:
         yield _split_batch(waiting)
 
 
-def _split_ranges(number: int, plan: TablePlan, rows: Sequence[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
-    if not rows:
+def _split_ranges(
+    tables: Sequence[TablePlan], numbers: Iterable[int], streams: Iterable[bytes]
+) -> Iterator[SplitRow]:
+    """Split rows into the ranges of each of some tables, which have the same rows."""
+    batches = [rows for stream in streams for rows in unpack_rows(stream)]
+    if not batches:
         return
-    files, ranges = len(plan.tasks), len(plan.row_cuts) + 1
-    for place, part in split_rows(pa.concat_batches(rows), plan.keys, plan.row_cuts):
-        file = place * files // ranges
-        yield plan.tasks[file], number, file, place, "", "", pack_rows(part)
+    rows = pa.concat_batches(batches)
+    for number in numbers:
+        plan = tables[number]
+        files, ranges = len(plan.tasks), len(plan.row_cuts) + 1
+        for place, part in split_rows(rows, plan.keys, plan.row_cuts):
+            file = place * files // ranges
+            yield plan.tasks[file], number, file, place, "", "", pack_rows(part)
 
 
-def _split_batch(rows: Iterable[tuple[Any, ...]]) -> pa.RecordBatch:
+def _split_batch(rows: Iterable[SplitRow]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SPLIT, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SPLIT)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import structs
 
@@ -58,16 +58,28 @@ GROUP = re.compile(r"(['\"])[\w.-]{1,100}\1")
 Lists: TypeAlias = Mapping[str, Columns]
 
 
+class CompiledFile(NamedTuple):
+    """The program of a file, and the relations of its scopes, which the program has packed."""
+
+    program: Program
+    scopes: RelationRows
+
+
 def compile_file(file: FileView, failure: str | None = None) -> Program:
     """Compile a file to its program; `failure` is why one that killed a process before is not compiled."""
+    return compile_with_scopes(file, failure).program
+
+
+def compile_with_scopes(file: FileView, failure: str | None = None) -> CompiledFile:
+    """Compile a file; the relations of its scopes are part of the result."""
     nodes, blocks = file.list(AST, "nodes"), file.list(SYMTABLE, "blocks")
     libcst = {name: columns for name in LIBCST_LISTS if (columns := file.row(LIBCST).get(name)) is not None}
+    rows = RelationRows(file.repo_id, file.file_id, file.path)
     if failure is not None or not nodes or not blocks:
-        return _failed_program(file, libcst, failure or NO_TREE)
+        return CompiledFile(_failed_program(file, libcst, failure or NO_TREE), rows)
     tree, ids = Tree(nodes), file.ids
     scopes = build_scopes(tree, blocks)
     name_scopes(scopes, ids, file.definition_keys.of_scopes(blocks))
-    rows = RelationRows(file.repo_id, file.file_id, file.path)
     unbound_uses = add_binding_relations(rows, tree, scopes, libcst, ids)
     program = Program(file.repo_id, file.file_id, file.path, file.packed_ids)
     reason = (
@@ -85,7 +97,7 @@ def compile_file(file: FileView, failure: str | None = None) -> Program:
     program.names = [(start, *rest) for start, *rest in names if start is not None]
     program.dotted_texts = dotted_texts(tree)
     program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
-    return program
+    return CompiledFile(program, rows)
 
 
 def _failed_program(file: FileView, libcst: Lists, reason: str) -> Program:

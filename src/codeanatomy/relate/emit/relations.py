@@ -11,6 +11,7 @@ witnesses are weighed in `witnesses.agreement`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from codeanatomy.node_ids import binding_id, module_id
 from codeanatomy.relate.emit import attributes, calls, names
@@ -18,6 +19,7 @@ from codeanatomy.relate.emit.absent_attributes import stored_attributes
 from codeanatomy.relate.emit.references import FORWARDED, FileRows, add_candidates
 from codeanatomy.relate.program import OBJ_CLASS, OP_CALL
 from codeanatomy.relate.relation_rows import NOWHERE, Relation, RelationDiagnostic, RelationRows
+from codeanatomy.relate.values.forwarding import ways_through
 from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.name_resolution import NameResolver
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
@@ -41,6 +43,8 @@ class RelationEmitter:
         for file, program in enumerate(values.programs):
             for number in range(len(program.classes)):
                 mro(values, values.object(OBJ_CLASS, file, number))
+        for wrapper in dict.fromkeys(chain.from_iterable(values.calls.wrappers.values())):
+            ways_through(values, wrapper)
 
     def file_rows(self, file: int) -> RelationRows:
         """Return the rows of one file, with a diagnostic for each disagreement with another witness."""

@@ -14,8 +14,8 @@ Tests: `tests/cases/callgraph/forwarding`, `tests/unit/relate/test_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.dispatch import MAX_DEPTH
@@ -27,6 +27,8 @@ from codeanatomy.relate.values.state import DIRECT_ROLES, ForwardingCall, SiteKe
 
 UNPACKED = (ir.STAR, ir.STAR_STAR)
 CONSTRUCTORS = ("__new__", "__init__")
+# A call that passes arguments on: its function, the operation, number of bound parameters of the callee.
+Step: TypeAlias = tuple[Object, ir.Op, int]
 
 
 class Forwarded(NamedTuple):
@@ -39,6 +41,14 @@ class Forwarded(NamedTuple):
     args: Sequence[ir.Arg]
     # Number of parameters that are bound already.
     skip: int
+    # Whether it runs because a class is called.
+    is_constructor: bool
+
+
+class Way(NamedTuple):
+    """A way from a wrapper to what it runs: the calls between them, from the outside in."""
+
+    steps: Sequence[Step]
     # Whether it runs because a class is called.
     is_constructor: bool
 
@@ -70,43 +80,62 @@ def forwarding_calls(program: ir.Program) -> dict[int, list[ForwardingCall]]:
 
 def forwarded_calls(state: State, where: SiteKey) -> list[Forwarded]:
     """Return what a call site runs through wrappers, without what it calls itself."""
-    reached: dict[Object, Forwarded] = {}
+    reached: dict[Object, tuple[Object, Way]] = {}
     wrappers = state.calls.wrappers.get(where, {})
-    written = len(state.programs[where[0]].arguments.get(where[1], ())) if wrappers else 0
-    for wrapper, (call, skip) in wrappers.items():
+    for wrapper in wrappers:
+        for callee, way in ways_through(state, wrapper).items():
+            if len(reached) < state.limit:
+                reached.setdefault(callee, (wrapper, way))
+    called = state.calls.callees.get(where, ())
+    written = len(state.programs[where[0]].arguments.get(where[1], ())) if reached else 0
+    forwarded = []
+    for callee, (wrapper, way) in reached.items():
+        if callee in called:
+            continue
+        call, skip = wrappers[wrapper]
         # A partial has put its own arguments before those written at the call; a callback gets others.
         own = len(call.args) - written if call.role in DIRECT_ROLES else len(call.args)
-        numbered = [(how, keyword, number - own) for number, (how, keyword, _) in enumerate(call.args)]
-        for each in _run_through(state, wrapper, numbered, skip, 0, {wrapper}):
-            if len(reached) < state.limit:
-                reached.setdefault(each.callee, each)
-    return [each for obj, each in reached.items() if obj not in state.calls.callees.get(where, ())]
+        args = [(how, keyword, number - own) for number, (how, keyword, _) in enumerate(call.args)]
+        for through, op, bound in way.steps:
+            args, skip = _inner_arguments(state, through, op, args, skip), bound
+        forwarded.append(Forwarded(callee, args, skip, way.is_constructor))
+    return forwarded
+
+
+def ways_through(state: State, wrapper: Object) -> Mapping[Object, Way]:
+    """Return what a wrapper runs; it does not depend on the arguments, and many sites call one wrapper."""
+    ways = state.copies.ways.get(wrapper)
+    if ways is None:
+        ways = state.copies.ways[wrapper] = {}
+        for callee, way in _run_through(state, wrapper, (), 0, {wrapper}):
+            ways.setdefault(callee, way)
+    return ways
 
 
 def _run_through(
-    state: State, wrapper: Object, args: Sequence[ir.Arg], skip: int, depth: int, entered: set[Object]
-) -> Iterator[Forwarded]:
+    state: State, wrapper: Object, steps: Sequence[Step], depth: int, entered: set[Object]
+) -> Iterator[tuple[Object, Way]]:
     """Yield what a wrapper runs; of the many ways into a function the first counts."""
     _, file, number, _ = state.objects[wrapper]
     for call in state.copies.forwarding.get((file, number), ()) if depth < MAX_DEPTH else ():
-        inner = _inner_arguments(state, wrapper, call.op, args, skip)
         for obj in state.objects_at(state.function_node(wrapper, call.op[1])):
             # A method of the same object is a definite one.
             is_stored = call.is_attribute and state.kind[obj] != ir.OBJ_BOUND_METHOD
             is_given = call.is_variable or call.is_parameter or is_stored
             for callee, bound in _callees(state, obj):
-                through: list[Forwarded] = []
+                through: list[tuple[Object, Way]] = []
+                inner = (*steps, (wrapper, call.op, bound))
                 if state.kind[callee] == ir.OBJ_FUNCTION:
                     function = state.copies.by_site.get((callee, (file, call.op[3])), callee)
                     if function in entered:
                         continue
                     if state.objects[function][1:3] in state.copies.forwarding:
                         entered.add(function)
-                    through += _run_through(state, function, inner, bound, depth + 1, entered)
+                    through += _run_through(state, function, inner, depth + 1, entered)
                 yield from through
                 if is_given and not through:
                     is_constructor = state.kind[obj] == ir.OBJ_CLASS and bound > 0
-                    yield Forwarded(original(state, callee), inner, bound, is_constructor)
+                    yield original(state, callee), Way(inner, is_constructor)
 
 
 def _callees(state: State, obj: Object) -> Iterator[tuple[Object, int]]:

@@ -57,6 +57,8 @@ class NameResolver:
         self._below: dict[Object, Sequence[Object]] = {}
         # Targets of sets of objects, by attribute name, kind of access, enclosing class and objects.
         self.targets_by_use: dict[tuple[Any, ...], Sequence[Target]] = {}
+        # Further classes that define an attribute, by its name and the classes of receivers that were cut.
+        self.cut_classes: dict[tuple[Any, ...], Sequence[Object]] = {}
         # Computed once each: the ids of a file; the targets of a function, a class, an external name, a name
         # bound in a scope (in a class, an attribute); the id of a parameter; all targets reached from a step.
         self.ids = cache(lambda file: FileIds(values.programs[file].ids))

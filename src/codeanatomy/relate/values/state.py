@@ -172,6 +172,8 @@ class CopyTable(Struct, eq=False):
     by_node: dict[int, list[int]] = {}
     # By function (file, number), its calls that pass its variadic arguments on.
     forwarding: dict[tuple[int, int], list[ForwardingCall]] = {}
+    # Of the solved values: what a wrapper runs, each with the way there (`forwarding.Way`).
+    ways: dict[Object, dict[Object, Any]] = {}
 
 
 class CallTable(Struct, eq=False):

@@ -69,12 +69,22 @@ class Verdict:
         # Further meanings of the name that are not candidates.
         self._alternatives = list(alternatives)
         self._positions: dict[Target, list[tuple[Claim, str]]] = {}
+        if len(claims) == len(self.candidates) == 1 and self._confirms(claims[0], self.candidates[0]):
+            # Four of five verdicts: nothing else is to be compared.
+            self._positions[self.candidates[0]] = [(claims[0], AGREES)]
+            self.overrides.pop(self.candidates[0], None)
+            return
         for witness in self._witness_order(claims):
             own = [claim for claim in claims if claim.witness == witness]
             if own:
                 self._compare(witness, own)
         for target in (*self.candidates, *self.added):
             self.overrides.pop(target, None)
+
+    @staticmethod
+    def _confirms(claim: Claim, candidate: Target) -> bool:
+        """Whether a claim names a candidate that it can name: the type checker names no variables."""
+        return candidate in claim.targets and (claim.witness == SCIP or candidate.kind not in VARIABLE_KINDS)
 
     def _witness_order(self, claims: Sequence[Claim]) -> tuple[str, ...]:
         if any(target.kind in VARIABLE_KINDS for target in self.candidates):
@@ -151,7 +161,9 @@ class Verdict:
 
     def confidence(self, target: Target, own: float) -> float:
         """Return the confidence in a target: our own, or that of the best witness that agrees."""
-        positions = self._positions.get(target, ())
+        positions = self._positions.get(target) if self._positions else None
+        if not positions:
+            return own
         return max([own, *(CONFIDENCE[claim.witness] for claim, position in positions if position == AGREES)])
 
     def support(self, target: Target) -> tuple[float, int | None, list[Evidence]]:
@@ -159,7 +171,7 @@ class Verdict:
 
         This is its bonus in the score and the symbol roles (bits) of SCIP, both if they agree; and evidence.
         """
-        positions = self._positions.get(target)
+        positions = self._positions.get(target) if self._positions else None
         if not positions:
             return 0.0, None, []
         agreeing = [claim for claim, position in positions if position == AGREES]

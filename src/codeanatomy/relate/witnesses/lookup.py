@@ -22,7 +22,7 @@ from codeanatomy.relate.values.solver import Object
 from codeanatomy.relate.witnesses.agreement import Verdict
 from codeanatomy.relate.witnesses.claims import Claim, DefinitionIndex, is_declaration, last_part
 from codeanatomy.relate.witnesses.scip import Occurrences, ScipSymbols
-from codeanatomy.relate.witnesses.type_checker import CallTargets
+from codeanatomy.relate.witnesses.type_checker import CallTargets, CheckedTargets
 
 # Forms of call in the type checker's report, by our role.
 FORMS = {role: (role,) for role in ("operator", "subscript", "iteration", "with", "format")}
@@ -36,6 +36,7 @@ class Witnesses:
     def __init__(self, resolver: NameResolver, attributes: Mapping[tuple[Object, str], None]) -> None:
         self.index = DefinitionIndex(resolver, attributes)
         self.symbols = ScipSymbols(self.index)
+        self.checked = CheckedTargets(self.index)
         # The verdict where no witness claims anything.
         self.no_claims = Verdict(self.index, (), ())
         if any(program.scip or program.checker_calls for program in resolver.values.programs):
@@ -48,7 +49,7 @@ class FileClaims:
     def __init__(self, witnesses: Witnesses, file: int) -> None:
         self.witnesses = witnesses
         self.scip = Occurrences(witnesses.symbols, file)
-        self.checker = CallTargets(witnesses.index, file)
+        self.checker = CallTargets(witnesses.checked, file)
         # Where all candidates are contradicted; an identifier and the call of it on one line are one.
         self.disagreements: dict[tuple[int | None, str, str], RelationDiagnostic] = {}
         # Identifiers of names and attributes by the place of the whole expression; calls by their callee's.

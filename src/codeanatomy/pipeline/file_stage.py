@@ -1,14 +1,15 @@
-"""Pass one over files: extract, normalize and compile a file where it is read.
+"""Map over files: extract, normalize and compile a file where it is read, and make its graph rows.
 
-    work = FirstPass(options, {"requests"}, {"requests"}, graph_reads, {"requests": 2}, sink)
-    work(task)                       # pieces: views for pass two, programs for the solve, data files, counts
-    StoredFirstPass(work)(groups)    # the same from rows of pinned tables, for files that need no extraction
+    work = FileStage(options, {"shop"}, {"shop"}, {"shop"}, "default", {}, {"shop": 2}, sink)
+    work(task)                      # pieces: programs, facts and rows of the graph, data files, counts
+    StoredFileStage(work)(groups)   # the same from rows of pinned tables, for files that are not extracted
 
-The extractors leave Python lists, and the rules of normalize and the compiler of relate read them as they are
-(`file_view.fresh_view`): no table is written and read in between. All of it runs in the child process of
-`extract.worker`: a file that crashes it or takes too long loses the step in which that happens, no more.
+The extractors leave Python lists, and the rules of normalize, the compiler of relate and the lists of graph
+read them as they are (`file_view.fresh_view`): no table is written and read in between. All of it runs in the
+child process of `extract.worker`: a file that crashes it or takes too long loses the step in which that
+happens, no more.
 
-Tests: `tests/unit/pipeline/test_first_pass.py`.
+Tests: `tests/unit/pipeline/test_file_stage.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import pyarrow as pa
 from msgspec import Struct, msgpack, structs
 
 from codeanatomy.arrow import pack_rows, unpack_rows
+from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.costs import Costs
 from codeanatomy.extract.evidence import Problem
@@ -30,18 +32,19 @@ from codeanatomy.extract.partitions import FilePartition, RepositoryRoot
 from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
 from codeanatomy.extract.worker import ChunkResult, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
+from codeanatomy.graph.context import RELATIONS
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import FileColumns, chunk_rows, file_columns
 from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import PROGRAM, Pieces, batches_of, counts_piece, cut, task_pieces
+from codeanatomy.pipeline.graph_rows import FileGraphs, GraphOutput, handed_over, key_pieces
+from codeanatomy.pipeline.pieces import PROGRAM, Piece, Pieces, batches_of, counts_piece, cut, task_pieces
 from codeanatomy.pipeline.sinks import Sink
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
 from codeanatomy.plan.steps import NORMALIZE, RELATE
 from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
-from codeanatomy.relate.compile.file_program import compile_file
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.compile.file_program import CompiledFile, compile_with_scopes
 from codeanatomy.sources.listing import Entry
 
 PROGRAM_SCHEMA = pa.schema(
@@ -53,16 +56,19 @@ COMPILE = "compile_file"
 Tables: TypeAlias = Mapping[str, pa.RecordBatch]
 
 
-class FirstPass(Struct, frozen=True):
-    """What pass one does with a file after the extractors."""
+class FileStage(Struct, frozen=True):
+    """What is done with a file after the extractors."""
 
     frame_name: ClassVar[str] = "files"
 
     options: ExtractOptions
-    # Repositories whose files are normalized here, and those whose files are compiled.
+    # Repositories whose files are normalized here, those whose files are compiled, and those whose graph rows
+    # are made here.
     normalized: frozenset[str]
     compiled: frozenset[str]
-    # What pass two reads of the tables that are made or read here.
+    graphed: frozenset[str]
+    profile: Profile
+    # What later stages read of the tables that are made or read here.
     passed: Reads
     # Number of chunks of each repository.
     chunk_counts: Mapping[str, int]
@@ -77,14 +83,12 @@ class FirstPass(Struct, frozen=True):
         task = self._fetched(msgpack.decode(encoded, type=Task))
         sink = self.sink.open()
         for packed in extract_task(task, EXTRACTORS, self.options, self.work_on_chunk):
-            repo_id, first = packed.repo_id, packed.first_file_id
             for name, stream in packed.streams.items():
                 for batch in unpack_rows(stream):
                     sink.add(name, batch)
                     if name in TOOL_TABLES:
-                        yield from self._tool_rows(repo_id, name, batch)
-            for chunk, name, data in packed.pieces:
-                yield from cut(repo_id, chunk, name, data, first)
+                        yield from self._tool_rows(packed.repo_id, name, batch)
+            yield from map(Piece._make, packed.pieces)
             yield counts_piece(packed.counts)
         yield from sink.close()
 
@@ -116,8 +120,9 @@ class FirstPass(Struct, frozen=True):
         problems = {place: failed[number] for place, (number, _) in enumerate(listed) if number in failed}
         made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
         own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
-        repo_id = files[0][FILE]["repo_id"] if files else ""
-        return ChunkResult(made.tables, [*self.passed_pieces(repo_id, own), *made.pieces], made.costs)
+        first = files[0][FILE] if files else {"repo_id": "", "file_id": ""}
+        passed = self.passed_pieces(first["repo_id"], own, first["file_id"])
+        return ChunkResult(made.tables, [*passed, *made.pieces], made.costs)
 
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
@@ -130,57 +135,75 @@ class FirstPass(Struct, frozen=True):
         failed: Mapping[int, Problem] = {},
         enter: Callable[[int], None] = lambda _: None,
     ) -> ChunkResult:
-        """Normalize and compile files of one repository."""
+        """Normalize and compile files of one repository, and make their graph rows."""
+        if not views:
+            return ChunkResult({}, ())
+        repo_id, first, costs = views[0].repo_id, views[0].file_id, Costs()
         normalized: list[FileColumns] = []
         programs: dict[str, list[dict[str, Any]]] = {}
-        costs = Costs()
+        output = GraphOutput(repo_id, "", self.sink.targets)
+        graphs = FileGraphs(self.profile, output, costs)
         for place, view in enumerate(views):
             enter(place)
             problem = failed.get(place)
-            if view.repo_id in self.normalized and self._is_selected(NORMALIZE, view):
+            made: Mapping[str, Any] = {}
+            if repo_id in self.normalized and self._is_selected(NORMALIZE, view):
                 normalized.append(file_columns(view, problem.message if problem else None, costs))
-            is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)
-            if is_compiled and view.row("libcst_files_v1"):
-                with costs.timed(RELATE, COMPILE):
-                    program = msgpack.encode(_compiled(view, problem.error_type if problem else None))
-                chunk = chunk_name(view.file_id, self.chunk_counts[view.repo_id])
+                made = normalized[-1].tables
+            compiled = self._compiled(view, problem, costs)
+            if compiled is not None:
+                program = msgpack.encode(compiled.program)
+                chunk = chunk_name(view.file_id, self.chunk_counts[repo_id])
                 programs.setdefault(chunk, []).append(
                     {"file_id": view.file_id, "path": view.path, "program": program}
                 )
+            if repo_id in self.graphed:
+                scopes = {} if compiled is None else {RELATIONS: compiled.scopes.columns()}
+                graphs.add(view.with_tables({**made, **scopes}))
         tables = {name: rows for name, rows in chunk_rows(normalized, costs).items() if rows.num_rows}
-        pieces = list(self.passed_pieces(views[0].repo_id, tables)) if views else []
-        pieces += [
-            (chunk, PROGRAM, pack_rows(pa.RecordBatch.from_pylist(rows, PROGRAM_SCHEMA)))
-            for chunk, rows in programs.items()
-        ]
-        return ChunkResult(tables, pieces, costs.counters())
+        pieces = list(self.passed_pieces(repo_id, tables, first))
+        for chunk, each in programs.items():
+            data = pack_rows(pa.RecordBatch.from_pylist(each, PROGRAM_SCHEMA))
+            pieces += cut(repo_id, chunk, PROGRAM, data, first)
+        if repo_id in self.graphed:
+            files = graphs.finish()
+            tables |= {name: pa.concat_batches(batches) for name, batches in output.tables.items()}
+            pieces += [
+                *output.pieces(),
+                *key_pieces(repo_id, first, files),
+                *handed_over(repo_id, files, self.chunk_counts[repo_id]),
+            ]
+        return ChunkResult(tables, pieces, {**costs.counters(), **output.counts})
+
+    def _compiled(self, view: FileView, problem: Problem | None, costs: Costs) -> CompiledFile | None:
+        is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)
+        if not is_compiled or not view.row("libcst_files_v1"):
+            return None
+        with costs.timed(RELATE, COMPILE):
+            try:
+                return compile_with_scopes(view, problem.error_type if problem else None)
+            # A bug of ours, or a file of an unforeseen shape, costs this program and no more.
+            except Exception as error:  # noqa: BLE001
+                return compile_with_scopes(view, type(error).__name__)
 
     def _is_selected(self, step: str, view: FileView) -> bool:
         return step not in self.selected or view.file_id in self.selected[step]
 
-    def passed_pieces(self, repo_id: str, tables: Tables) -> Iterator[tuple[str, str, bytes]]:
-        """Pack what pass two reads of rows, by chunk and table."""
+    def passed_pieces(self, repo_id: str, tables: Tables, key: str) -> Pieces:
+        """Yield what later stages read of rows, by chunk and table; no other rows have the key."""
         for name, rows in tables.items():
             if name in self.passed and rows.num_rows:
                 projected = project(name, rows, self.passed[name])
                 for chunk, members in rows_by_chunk(name, projected, self.chunk_counts[repo_id]):
-                    yield chunk, name, pack_rows(members)
+                    yield from cut(repo_id, chunk, name, pack_rows(members), key)
 
 
-def _compiled(view: FileView, failure: str | None) -> Program:
-    try:
-        return compile_file(view, failure)
-    # A bug of ours, or a file of an unforeseen shape, costs this program and no more.
-    except Exception as error:  # noqa: BLE001
-        return compile_file(view, type(error).__name__)
-
-
-class StoredFirstPass(Struct, frozen=True):
-    """Pass one over files whose evidence is read from pinned tables."""
+class StoredFileStage(Struct, frozen=True):
+    """Work on files whose evidence is read from pinned tables."""
 
     frame_name: ClassVar[str] = "stored files"
 
-    work: FirstPass
+    work: FileStage
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Work on chunks of files."""
@@ -193,10 +216,8 @@ class StoredFirstPass(Struct, frozen=True):
                 sink.add(name, rows)
             for name, parts in batches.items():
                 for rows in parts:
-                    for chunk, _, data in self.work.passed_pieces(group.repo_id, {name: rows}):
-                        yield from cut(group.repo_id, chunk, name, data, uuid4().hex)
-            for chunk, name, data in made.pieces:
-                yield from cut(group.repo_id, chunk, name, data, uuid4().hex)
+                    yield from self.work.passed_pieces(group.repo_id, {name: rows}, uuid4().hex)
+            yield from map(Piece._make, made.pieces)
             counts = {name: rows.num_rows for name, rows in made.tables.items()}
             yield counts_piece({group.repo_id: {**counts, **made.costs}})
         yield from sink.close()

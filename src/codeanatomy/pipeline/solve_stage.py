@@ -45,7 +45,14 @@ from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.repository import PROGRAMS, TABLES, SolvedRepository, program_row
+from codeanatomy.relate.repository import (
+    PROGRAMS,
+    TABLES,
+    FileRelations,
+    SolvedRepository,
+    program_rows,
+    tables_of,
+)
 
 # Names among the costs.
 DECODE, SOLVE, EMIT = "decode_programs", "solve_repository", "emit_relations"
@@ -203,7 +210,7 @@ def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Itera
     def emit(place: int) -> tuple[int, EmittedChunk]:
         chunk, own = chunks[place], Costs()
         with own.timed(RELATE, EMIT):
-            emitted = _emitted_chunk(solved, imports, chunk, members[chunk], inputs.digests, scope)
+            emitted = _emitted_chunk(solved, imports, chunk, members[chunk], inputs, scope)
         # Once: every process has the costs of the solve.
         shared = costs.counters() if place == 0 else {}
         return place, emitted._replace(counts={**emitted.counts, **shared, **own.counters()})
@@ -227,29 +234,30 @@ def _emitted_chunk(
     imports: OwnImports,
     chunk: str,
     numbers: Sequence[int],
-    digests: Mapping[str, str],
+    inputs: SolveInputs,
     scope: SolveScope,
 ) -> EmittedChunk:
-    changed: dict[str, list[pa.RecordBatch]] = {}
-    same: dict[str, list[pa.RecordBatch]] = {}
+    changed: list[FileRelations] = []
+    same: list[FileRelations] = []
+    programs: list[tuple[Program, bytes, str]] = []
     files: list[FileOutcome] = []
-    counts: Counter[str] = Counter()
     for number in numbers:
         made = solved.file(number)
         program, digest = made.program, made.digest()
         file_id = program.file_id
-        is_same = digests.get(file_id) == digest
+        is_same = inputs.digests.get(file_id) == digest
         if is_same and scope.wanted is not None and file_id not in scope.wanted:
             continue
-        for name, rows in made.tables().items():
-            (same if is_same else changed).setdefault(name, []).append(rows)
-            counts[name] += 0 if is_same else rows.num_rows
-        changed.setdefault(PROGRAMS, []).append(program_row(program, digest))
-        counts[PROGRAMS] += 1
+        (same if is_same else changed).append(made)
+        # As it came, without the claims of tools: they are in tables of their own, and every solve adds them.
+        programs.append((program, inputs.programs[file_id], digest))
         files.append(FileOutcome(file_id, program.path, is_same))
-    return EmittedChunk(chunk, _packed(changed), _packed(same), dict(counts), files, imports)
+    tables = {**(tables_of(changed) if changed else {}), PROGRAMS: program_rows(programs)}
+    counts = {name: rows.num_rows for name, rows in tables.items() if rows.num_rows}
+    return EmittedChunk(
+        chunk, _packed(tables), _packed(tables_of(same) if same else {}), counts, files, imports
+    )
 
 
-def _packed(tables: Mapping[str, Sequence[pa.RecordBatch]]) -> dict[str, bytes]:
-    present = {name: [rows for rows in batches if rows.num_rows] for name, batches in tables.items()}
-    return {name: pack_rows(pa.concat_batches(batches)) for name, batches in present.items() if batches}
+def _packed(tables: Mapping[str, pa.RecordBatch]) -> dict[str, bytes]:
+    return {name: pack_rows(rows) for name, rows in tables.items() if rows.num_rows}

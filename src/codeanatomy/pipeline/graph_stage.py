@@ -1,17 +1,18 @@
-"""Pass two over files: graph rows from what pass one has read of a file and from its relations.
+"""Map over chunks of files with their relations: the rows of the graph that other files decide.
 
-    work = SecondPass(frozenset(), frozenset({"requests"}), "default", sink)
-    work(groups)                  # pieces: rows of nodes, edges and properties, counts, definition keys
+    work = GraphStage(frozenset(), frozenset({"requests"}), "default", sink)
+    work(groups)                  # pieces: rows of nodes, edges and properties, counts
     MergeShared(frozenset({"requests"}))(groups)          # a group per repository: rows of no single file
 
-Where a repository has a SCIP index, its files are normalized here too, because documents of the index are
-evidence, and the index is made beside pass one. Tests: `tests/unit/pipeline/test_second_pass.py`.
+Of a file that this build has parsed, there are its facts. Of others there is evidence from pinned tables, and
+all of their rows are made here. Where a repository has a SCIP index, its files are normalized here too,
+because documents of the index are evidence, and the index is made beside the pass over files.
+Tests: `tests/unit/pipeline/test_graph_stage.py`.
 """
 
 from __future__ import annotations
 
 import gc
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import ClassVar, TypeAlias
@@ -24,23 +25,29 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.catalog.entry_points import RULES, Rule
 from codeanatomy.catalog.kinds import Profile
-from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.costs import Costs
-from codeanatomy.file_view import FileView, Reads, load_views, union_reads
+from codeanatomy.file_view import Columns, FileView, Reads, load_views, union_reads
 from codeanatomy.graph.merge import COLUMNS as CONTRIBUTED
 from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.reads import reads as graph_reads
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, rows_of_files
+from codeanatomy.graph.resolution import ResolvedFile, complete_names
+from codeanatomy.graph.rows import NODES, resolution_rows
+from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import chunk_rows, file_columns
 from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.executors.sorted_tables import sample_rows
+from codeanatomy.pipeline.graph_rows import (
+    COPIES,
+    FACTS,
+    NAMED,
+    FileGraphs,
+    GraphOutput,
+    file_facts,
+    key_pieces,
+)
 from codeanatomy.pipeline.impact import BEFORE, file_impact
-from codeanatomy.pipeline.key_collisions import owner_rows, pack_keys
 from codeanatomy.pipeline.pieces import (
-    KEY_OWNERS,
-    KEYS,
     MB,
     OUTCOME,
     SHARED_DIGESTS,
@@ -50,22 +57,15 @@ from codeanatomy.pipeline.pieces import (
     batches_of,
     counts_piece,
     row_pieces,
-    sample_piece,
 )
 from codeanatomy.pipeline.sinks import OpenSink, Sink
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.steps import GRAPH
 from codeanatomy.relate.relation_rows import RELATIONS
+from codeanatomy.relate.repository import DIAGNOSTICS
 
-# Copies of the edges in another order.
-COPIES = {"cpg_edges_by_src": EDGES, "cpg_edges_by_dst": EDGES}
-# By table: columns that rows are sorted by which are not in the order of files.
-SAMPLED = {
-    EDGES: tuple(dict.fromkeys(key for copy in COPIES for key in catalog.table(copy).ordering)),
-    **{name: catalog.table(name).ordering for name in (PROPS, PROPS_MAP)},
-}
 # Names among the costs.
-LOAD, ROWS_OF_FILES, MERGE = "load_views", "rows_of_files", "merge_shared_rows"
+LOAD, RESOLVE, MERGE = "load_views", "resolution_rows", "merge_shared_rows"
 # Arrow bytes of files that are worked on together.
 MOST_BYTES = 64 * MB
 
@@ -73,8 +73,8 @@ MOST_BYTES = 64 * MB
 Batches: TypeAlias = Mapping[str, Sequence[pa.RecordBatch]]
 
 
-class SecondPass(Struct, frozen=True):
-    """What pass two does with a file."""
+class GraphStage(Struct, frozen=True):
+    """What is done with the files of a chunk when the relations of their repository are known."""
 
     frame_name: ClassVar[str] = "graph rows"
 
@@ -90,7 +90,7 @@ class SecondPass(Struct, frozen=True):
 
     @property
     def reads(self) -> Reads:
-        """What is read of the files."""
+        """What is read of the files whose rows were not made where they were parsed."""
         if not self.normalized:
             return graph_reads(self.profile) if self.graphed else {}
         return union_reads(graph_reads(self.profile), NORMALIZE_READS)
@@ -115,9 +115,11 @@ class SecondPass(Struct, frozen=True):
 
     def _work_on(self, group: Group, batches: Batches, sink: OpenSink) -> Pieces:
         costs = Costs()
+        facts, named = list(file_facts(batches.get(FACTS, ()))), list(batches.get(NAMED, ()))
         with costs.timed(GRAPH, LOAD):
             views = load_views(batches, self.reads)
-        files = [views[file_id] for file_id in sorted(views)]
+        known = {each.file_id for each in facts}
+        files = [views[file_id] for file_id in sorted(views) if file_id not in known]
         if group.repo_id in self.normalized:
             # Of tools there are rows about all files of the repository.
             normalized = [file_columns(view, costs=costs) for view in files if _is_normalized(view)]
@@ -128,52 +130,58 @@ class SecondPass(Struct, frozen=True):
             rows = {name: [each] for name, each in made.items()}
             files = with_tables(files, load_views(rows, self.reads))
         if group.repo_id in self.graphed:
-            yield from self._graphed(group, files, costs, sink)
+            output = GraphOutput(group.repo_id, group.chunk, self.sink.targets)
+            graphs = FileGraphs(self.profile, output, costs)
+            for view in files:
+                graphs.add(view)
+            made_here = graphs.finish()
+            yield from key_pieces(group.repo_id, group.chunk, made_here)
+            facts = sorted((*facts, *(each.facts for each in made_here)), key=lambda each: each.file_id)
+            named += [each.named for each in made_here]
+            resolved = [
+                ResolvedFile(
+                    each, *(_rows_of(views, each.file_id, name) for name in (RELATIONS, DIAGNOSTICS))
+                )
+                for each in facts
+            ]
+            yield from self._resolve(group, resolved, named, output, costs)
+            for name, batches_of_table in output.tables.items():
+                for rows_of_file in batches_of_table:
+                    sink.add(name, rows_of_file)
+            yield from output.pieces()
+            yield counts_piece({group.repo_id: output.counts})
         yield counts_piece({group.repo_id: costs.counters()})
 
-    def _graphed(self, group: Group, files: Sequence[FileView], costs: Costs, sink: OpenSink) -> Pieces:
-        # Tables that the sink has are written here; the rows of others are passed on.
-        passed = [name for name in (NODES, EDGES, PROPS, PROPS_MAP) if name not in self.sink.targets]
-        parts: dict[str, list[pa.RecordBatch]] = {name: [] for name in (*passed, SHARED) if name != EDGES}
-        counts: Counter[str] = Counter()
-        keys: list[tuple[str, Mapping[str, str]]] = []
+    def _resolve(
+        self,
+        group: Group,
+        files: Sequence[ResolvedFile],
+        named: Sequence[pa.RecordBatch],
+        output: GraphOutput,
+        costs: Costs,
+    ) -> Pieces:
+        """Add the rows that other files decide, with the nodes that get the names of their modules."""
+        if not files:
+            return
         digests: dict[str, str] = {}
-        samples: list[pa.RecordBatch] = []
-        graphed = [view for view in files if _has_graph(view)]
-        rows_made = costs.timed_items(GRAPH, ROWS_OF_FILES, rows_of_files(graphed, self.profile, self.rules))
-        for view, made in zip(graphed, rows_made, strict=True):
-            tables = {**made.tables, SHARED: shared_row(view, made.shared)}
-            digests |= shared_digests(tables[SHARED])
-            for name, rows in tables.items():
-                counts[name] += rows.num_rows
-                if name in parts:
-                    parts[name].append(rows)
-                for target in (name, *(copy for copy, origin in COPIES.items() if origin == name)):
-                    sink.add(target, rows)
-            if EDGES in passed:
-                # The order of the edges is that of paths.
-                yield from row_pieces(group.repo_id, group.chunk, EDGES, tables[EDGES], view.path)
-                samples.append(sample_rows(tables[EDGES], SAMPLED[EDGES]))
-            counts["graph_files"] += 1
-            keys.append((view.path, made.keys))
-        yield from row_pieces(group.repo_id, group.chunk, KEY_OWNERS, owner_rows(group.repo_id, keys))
-        yield Piece(group.repo_id, group.chunk, "", KEYS, 0, 1, pack_keys(keys))
+        nodes = complete_names(
+            pa.concat_batches(named), {each.facts.file_id: each.module_name for each in files}
+        )
+        # One conversion for all files, and one sort: they are few rows.
+        made = costs.timed_items(GRAPH, RESOLVE, resolution_rows(files, self.profile, self.rules))
+        for file, rows in zip(files, made, strict=True):
+            shared = shared_row(file.facts, rows.shared)
+            digests |= shared_digests(shared)
+            tables = {**rows.tables, SHARED: shared}
+            own = nodes.filter(pc.equal(nodes.column("file_id"), file.facts.file_id))
+            tables[NODES] = sort_rows(NODES, pa.concat_batches([tables[NODES], own]))
+            output.add(tables, file.facts)
+            output.counts["graph_files"] += 1
         yield Piece(group.repo_id, group.chunk, "", SHARED_DIGESTS, 0, 1, json.encode(digests))
-        if samples:
-            yield sample_piece(EDGES, pa.concat_batches(samples))
-        for name, batches in parts.items():
-            if batches:
-                whole = pa.concat_batches(batches)
-                # In the order of files, also where the files of a chunk are worked on one by one.
-                yield from row_pieces(group.repo_id, group.chunk, name, whole, graphed[0].file_id)
-                if name in SAMPLED:
-                    yield sample_piece(name, sample_rows(whole, SAMPLED[name]))
-        yield counts_piece({group.repo_id: with_copies(counts)})
 
 
-def _has_graph(view: FileView) -> bool:
-    row = view.row(FILES)
-    return bool(row) and row["skipped_reason"] not in DELIBERATE_SKIPS
+def _rows_of(views: Mapping[str, FileView], file_id: str, table: str) -> Columns:
+    return views[file_id].rows(table) if file_id in views else {}
 
 
 def _is_normalized(view: FileView) -> bool:
@@ -185,7 +193,12 @@ def parts_of(batches: Batches) -> Iterator[Batches]:
     if sum(rows.nbytes for parts in batches.values() for rows in parts) <= MOST_BYTES:
         yield batches
         return
-    owners = {name: [file_ids_of(name, rows) for rows in parts] for name, parts in batches.items()}
+    owners = {
+        name: [
+            rows.column("file_id") if name in (FACTS, NAMED) else file_ids_of(name, rows) for rows in parts
+        ]
+        for name, parts in batches.items()
+    }
     files = {each for parts in owners.values() for part in parts for each in part.unique().to_pylist()}
     # A view has rows of a file only.
     for file_id in sorted(files - {None}):
