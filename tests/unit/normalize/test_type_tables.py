@@ -29,10 +29,13 @@ from codeanatomy.sources.source_file import Source
 from support.libcst_rows import extract_libcst, package, read
 
 
+# What the rules read, and what ids are made of.
+READ_LISTS = union_reads({LIBCST: LIBCST_LISTS}, {LIBCST: LIBCST_FIELDS})[LIBCST]
+
+
 def pruned(cells: Any) -> dict[str, Columns]:
-    """Only what the rules say they read, and what ids are made of."""
-    reads = union_reads({LIBCST: LIBCST_LISTS}, {LIBCST: LIBCST_FIELDS})[LIBCST]
-    return {name: {field: cells[name][field] for field in fields} for name, fields in reads.items()}
+    """Only what the rules say they read."""
+    return {name: {field: cells[name][field] for field in fields} for name, fields in READ_LISTS.items()}
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileView:
@@ -307,9 +310,7 @@ def test_rows_are_the_same_each_time() -> None:
 
 def annotated(texts: list[str], imported: str) -> FileView:
     """A file of module variables with these annotations, made by hand: LibCST takes long for such texts."""
-    empty: dict[str, Columns] = {
-        name: {field: [] for field in fields} for name, fields in LIBCST_LISTS.items()
-    }
+    empty: dict[str, Columns] = {name: {field: [] for field in fields} for name, fields in READ_LISTS.items()}
     count = len(texts)
     starts = list(accumulate((len(text) + 4 for text in texts), initial=3))[:-1]
     empty["type_exprs"] = {
