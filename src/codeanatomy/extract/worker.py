@@ -134,7 +134,7 @@ class ChunkAnswer(Struct, frozen=True, tag=True):
     first_file_id: str
     places: dict[str, Place]
     counts: dict[str, dict[str, int]]
-    pieces: list[tuple[str, str, bytes]]
+    pieces: list[PackedPiece]
 
 
 class WorkerError(Struct, frozen=True, tag=True):

@@ -28,7 +28,6 @@ from codeanatomy.normalize.types.text import read_type
 from codeanatomy.sources.source_file import Source
 from support.libcst_rows import extract_libcst, package, read
 
-
 # What the rules read, and what ids are made of.
 READ_LISTS = union_reads({LIBCST: LIBCST_LISTS}, {LIBCST: LIBCST_FIELDS})[LIBCST]
 
