@@ -24,6 +24,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -47,6 +48,7 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES, FileRows, extract_file, table_batches
+from codeanatomy.extract.shared_rows import map_streams, shared_file, write_rows
 from codeanatomy.extract.worker import extract_tables
 from codeanatomy.file_view import FileView, fresh_view, load_views, project
 from codeanatomy.graph.merge import SHARED, shared_row
@@ -198,8 +200,10 @@ def first_pass(
         if name in passed and rows.num_rows
     }
     clock.switch("first pass: rows through the pipe of the child")
-    for rows in tables.values():
-        list(unpack_rows(pack_rows(rows)))
+    with shared_file() as file:
+        shared = map_streams(os.dup(file.fileno()), write_rows(file, tables))
+    for stream in shared.values():
+        list(unpack_rows(stream))
     clock.switch("")
     return FirstPassed(views, streams), tables
 

@@ -81,16 +81,16 @@ class Tree:
                 own[slot] = node
             else:
                 items = own.setdefault(slot, [])
-                # CPython has None in these places.
-                items.extend([None] * (idx - len(items)))
+                if idx > len(items):
+                    # CPython has None in these places.
+                    items.extend([None] * (idx - len(items)))
                 items.append(node)
         self._fields = fields
         # By node: the number after its last descendant. Descendants are the numbers in between.
-        self.end = list(range(1, len(fields) + 1))
-        for node in range(len(fields) - 1, 0, -1):
-            parent = self.parent[node]
-            if parent is not None and self.end[node] > self.end[parent]:
-                self.end[parent] = self.end[node]
+        ends = self.end = list(range(1, len(fields) + 1))
+        for node, parent in zip(range(len(fields) - 1, 0, -1), reversed(self.parent), strict=False):
+            if parent is not None and ends[node] > ends[parent]:
+                ends[parent] = ends[node]
         # Load, Store or Del of names, attributes, subscripts, lists, tuples and starred expressions.
         self.context = contexts
 

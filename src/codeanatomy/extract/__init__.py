@@ -14,6 +14,7 @@ positions           convert line and column of other tools to byte offsets
 pyrefly             read the report of the type checker for `type_checker_files`
 scip                read the documents of an index for `scip_index`
 scip_index          SCIP indexes of whole repositories
+shared_rows         pass rows to the parent process
 symtable_files      CPython's symbol tables
 tools               run scip-python and pyrefly
 tree_sitter_files   tree-sitter's error-tolerant tree and query captures

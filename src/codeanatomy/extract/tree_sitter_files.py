@@ -165,7 +165,7 @@ def _parse(utf8: bytes, seconds: float) -> Tree | None:
 
 def _walk(tree: Tree) -> tuple[Columns, Columns, dict[int, int]]:
     """Return the named nodes, the missing nodes, and the number of every node by its address."""
-    cursor = tree.walk()
+    cursor, is_broken = tree.walk(), tree.root_node.has_error
     down, along, up = cursor.goto_first_child, cursor.goto_next_sibling, cursor.goto_parent
     names = ("ts_id", "parent_ts_id", "kind", "field", "has_error", "is_error", "is_missing", "is_extra")
     nodes: Columns = {name: [] for name in (*names, "bstart", "bend")}
@@ -175,28 +175,35 @@ def _walk(tree: Tree) -> tuple[Columns, Columns, dict[int, int]]:
     # For each node from the root down to the current one: its nearest named ancestor.
     named_ancestors: list[int | None] = [None]
     while True:
-        # Seven million times for the standard library: no calls except tree-sitter's.
+        # Seven million times for the standard library: no calls except tree-sitter's, and none for errors in
+        # a tree without any.
         node: Node = cursor.node  # type: ignore[assignment]  # None only in a cursor without a tree
         number = len(numbers)
         numbers[node.id] = number
-        if node.is_named:
+        parent = named_ancestors[-1]
+        is_named = node.is_named
+        if is_named:
             ids.append(number)
-            parents.append(named_ancestors[-1])
+            parents.append(parent)
             kinds.append(NODE_KINDS[node.kind_id])
             fields.append(FIELDS[cursor.field_id or 0])
-            has_errors.append(node.has_error)
-            is_errors.append(node.is_error)
-            is_missing.append(node.is_missing)
             is_extra.append(node.is_extra)
             starts.append(node.start_byte)
             ends.append(node.end_byte)
-        if node.is_missing:
-            missing.append((number, named_ancestors[-1], node))
+            if is_broken:
+                has_errors.append(node.has_error)
+                is_errors.append(node.is_error)
+                is_missing.append(node.is_missing)
+        if is_broken and node.is_missing:
+            missing.append((number, parent, node))
         if down():
-            named_ancestors.append(number if node.is_named else named_ancestors[-1])
+            named_ancestors.append(number if is_named else parent)
             continue
         while not along():
             if not up():
+                if not is_broken:
+                    none = [False] * len(ids)
+                    nodes |= {"has_error": none, "is_error": none, "is_missing": none}
                 return nodes, _missing_columns(missing, nodes), numbers
             named_ancestors.pop()
 

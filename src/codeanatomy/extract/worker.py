@@ -7,11 +7,11 @@ chunk is repeated in a new child:
 
     parent                      child
     send(chunk)         ->      read, decode, ast, libcst, ...   (progress: file 3, step 2)
-    send(next chunk)    <-      rows of each table, as Arrow streams
+    send(next chunk)    <-      rows of each table, as Arrow streams in a file
     write or pass on            ... already at the next chunk
 
 A caller may have the child do more with the extracted files (`ChunkWork`), which is one more step of each
-file. Rows cross the pipe as Arrow streams, one per table.
+file. Rows are passed in files that both processes map, see `extract.shared_rows`.
 
 Tests: `tests/unit/extract/test_worker.py`.
 """
@@ -30,15 +30,14 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, reduction
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct, msgpack, structs
 
-from codeanatomy.arrow import pack_rows
 from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.costs import Costs
 from codeanatomy.extract.evidence import Extractor, Problem, SkippedSteps
@@ -60,6 +59,7 @@ from codeanatomy.extract.scip_index import (
     extract_documents,
     without_index,
 )
+from codeanatomy.extract.shared_rows import Place, map_streams, shared_file, write_rows
 from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask, tool_chunks
 from codeanatomy.extract.type_checker_files import TYPES, TypesPartition, extract_types, report_chunks
 from codeanatomy.sources.listing import Entry
@@ -116,15 +116,25 @@ def no_more_work(*_: object) -> ChunkResult:
     return ChunkResult({}, ())
 
 
-class PackedChunk(Struct, frozen=True, tag=True):
+class PackedChunk(Struct, frozen=True):
     """The rows of a chunk: an Arrow stream by table, and their counts by repository."""
 
     # A chunk has files of one repository, and chunks do not overlap, so these two order them.
     repo_id: str
     first_file_id: str
-    streams: dict[str, bytes]
+    streams: Mapping[str, pa.Buffer]
     counts: dict[str, dict[str, int]]
     pieces: list[PackedPiece] = []
+
+
+class ChunkAnswer(Struct, frozen=True, tag=True):
+    """A packed chunk as the child sends it, before the file with the streams."""
+
+    repo_id: str
+    first_file_id: str
+    places: dict[str, Place]
+    counts: dict[str, dict[str, int]]
+    pieces: list[PackedPiece]
 
 
 class WorkerError(Struct, frozen=True, tag=True):
@@ -283,15 +293,18 @@ class _ChildProcess:
                     limit = f"took longer than extract.file_seconds = {self.options.file_seconds:g}"
                     self.stop()
                     return StepFailure(file, step, Problem("error", "extract", "time_limit", limit))
-            answer = msgpack.decode(self._open_connection.recv_bytes(), type=PackedChunk | WorkerError)
+            answer = msgpack.decode(self._open_connection.recv_bytes(), type=ChunkAnswer | WorkerError)
+            if isinstance(answer, ChunkAnswer):
+                streams = map_streams(reduction.recv_handle(self._open_connection), answer.places)
+                return PackedChunk(
+                    answer.repo_id, answer.first_file_id, streams, answer.counts, answer.pieces
+                )
         except (EOFError, OSError):
             file, step, _ = self.progress.read()
             self.process.join()
             cause = _describe_exit(self.process.exitcode)
             self.stop()
             return StepFailure(file, step, Problem("error", "extract", "crashed", cause))
-        if isinstance(answer, PackedChunk):
-            return answer
         problem = Problem("error", "extract", "broken_rows", answer.message)
         return StepFailure(0, len(self.extractors) + 2, problem)
 
@@ -346,12 +359,17 @@ def _serve(
             request = msgpack.decode(connection.recv_bytes(), type=ChunkRequest)
         except EOFError:
             os._exit(0)
-        try:
-            answer: PackedChunk | WorkerError = _pack_chunk(request, enter, extractors, options, work)
-        # A bug of ours costs a file, too.
-        except Exception as error:  # noqa: BLE001
-            answer = WorkerError(f"{type(error).__name__}: {error}")
-        connection.send_bytes(msgpack.encode(answer))
+        with shared_file() as file:
+            try:
+                answer: ChunkAnswer | WorkerError = _pack_chunk(
+                    request, enter, extractors, options, work, file
+                )
+            # A bug of ours costs a file, too.
+            except Exception as error:  # noqa: BLE001
+                answer = WorkerError(f"{type(error).__name__}: {error}")
+            connection.send_bytes(msgpack.encode(answer))
+            if isinstance(answer, ChunkAnswer):
+                reduction.send_handle(connection, file.fileno(), os.getppid())
         del answer
         gc.collect()
 
@@ -362,7 +380,9 @@ def _pack_chunk(
     extractors: Sequence[Extractor],
     options: ExtractOptions,
     work: ChunkWork,
-) -> PackedChunk:
+    file: IO[bytes],
+) -> ChunkAnswer:
+    """Work on a chunk, and write its rows to a file."""
     task, skipped_steps, costs = request.task, request.skipped_steps, Costs()
     if isinstance(task, FilePartition):
         clock = _StepClock(enter, (READ, *(extractor.table for extractor in extractors)), costs)
@@ -383,15 +403,14 @@ def _pack_chunk(
     enter(0, work_step + 1)
     rows = {name: batch for name, batch in {**batches, **made.tables}.items() if batch.num_rows}
     with costs.timed(STEP, PACK):
-        # Not compressed: the pipe is fast, and what is written to files is compressed there.
-        streams = {name: pack_rows(batch, None) for name, batch in rows.items()}
+        places = write_rows(file, rows)
     first = files[0][FILE] if files else {}
     repo_id = first.get("repo_id") or ""
     counts = count_rows(files)
     own = counts.setdefault(repo_id, {}) if files else {}
     own.update({name: batch.num_rows for name, batch in made.tables.items()})
     own.update({**costs.counters(), **made.costs})
-    return PackedChunk(repo_id, first.get("file_id") or "", streams, counts, list(made.pieces))
+    return ChunkAnswer(repo_id, first.get("file_id") or "", places, counts, list(made.pieces))
 
 
 class _StepClock:

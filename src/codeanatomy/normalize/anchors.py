@@ -128,8 +128,11 @@ class Anchors:
 
     def use(self, span: Span, variable: str) -> Span | None:
         """Return the span of a use or del, given the span of its instruction."""
-        names = self.names.get(span, ())
-        return span if any(name in names for name in _spellings(variable)) else None
+        names = self.names.get(span)
+        if names is None:
+            return None
+        is_named = variable in names or any(name in names for name in _spellings(variable))
+        return span if is_named else None
 
     def definition(self, span: Span, variable: str, ordinal: int) -> Span | None:
         """Return the span of a store; `ordinal` counts the stores of that variable with the same span."""

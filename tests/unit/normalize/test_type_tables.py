@@ -14,7 +14,8 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
-from codeanatomy.file_view import LIBCST, Columns, FileView
+from codeanatomy.file_ids import LIBCST_FIELDS
+from codeanatomy.file_view import LIBCST, Columns, FileView, union_reads
 from codeanatomy.node_ids import definition_key
 from codeanatomy.normalize.types.names import TypeScope
 from codeanatomy.normalize.types.tables import (
@@ -27,10 +28,13 @@ from codeanatomy.normalize.types.text import read_type
 from codeanatomy.sources.source_file import Source
 from support.libcst_rows import extract_libcst, package, read
 
+# What the rules read, and what ids are made of.
+READ_LISTS = union_reads({LIBCST: LIBCST_LISTS}, {LIBCST: LIBCST_FIELDS})[LIBCST]
+
 
 def pruned(cells: Any) -> dict[str, Columns]:
     """Only what the rules say they read."""
-    return {name: {field: cells[name][field] for field in fields} for name, fields in LIBCST_LISTS.items()}
+    return {name: {field: cells[name][field] for field in fields} for name, fields in READ_LISTS.items()}
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileView:
@@ -305,9 +309,7 @@ def test_rows_are_the_same_each_time() -> None:
 
 def annotated(texts: list[str], imported: str) -> FileView:
     """A file of module variables with these annotations, made by hand: LibCST takes long for such texts."""
-    empty: dict[str, Columns] = {
-        name: {field: [] for field in fields} for name, fields in LIBCST_LISTS.items()
-    }
+    empty: dict[str, Columns] = {name: {field: [] for field in fields} for name, fields in READ_LISTS.items()}
     count = len(texts)
     starts = list(accumulate((len(text) + 4 for text in texts), initial=3))[:-1]
     empty["type_exprs"] = {
@@ -328,6 +330,8 @@ def annotated(texts: list[str], imported: str) -> FileView:
         "asname": ["c"],
         "level": [0],
         "is_star": [False],
+        "alias_bstart": [0],
+        "alias_bend": [1],
         "stmt_bstart": [0],
     }
     return FileView("repo", "file", "a.py", {LIBCST: empty})

@@ -25,10 +25,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import accumulate, chain, count
+from itertools import count
 from typing import Any
 
 import libcst as cst
+import numpy as np
 from libcst import MaybeSentinel
 
 from codeanatomy.extract.libcst.light_tree import LIGHT
@@ -69,7 +70,7 @@ class NodeSpans:
         text = utf8.decode()
         self._walk(module, text)
         if len(text) < len(utf8):
-            offsets = _byte_offsets(text)
+            offsets = _byte_offsets(utf8)
             self.starts = [offsets[start] for start in self.starts]
             self.ends = [offsets[end] for end in self.ends]
         # The tree is kept alive, so ids are unique.
@@ -200,9 +201,15 @@ def _byte_offset(text: str, at: int) -> int:
     return len(text[:at].encode()) + max(0, at - len(text))
 
 
-def _byte_offsets(text: str) -> list[int]:
-    """Return the byte offset of each character, of the end and of a newline added by LibCST."""
-    return list(accumulate(chain((len(char.encode()) for char in text), (1, 1)), initial=0))
+def _byte_offsets(utf8: bytes) -> list[int]:
+    """Return the byte offset of each character, of the end and of a newline added by LibCST.
+
+    >>> _byte_offsets("é=1".encode())
+    [0, 2, 3, 4, 5, 6]
+    """
+    # The bytes after the first one of a character begin with the bits 10.
+    starts: list[int] = np.flatnonzero(np.frombuffer(utf8, np.uint8) & 0xC0 != 0x80).tolist()
+    return [*starts, len(utf8), len(utf8) + 1, len(utf8) + 2]
 
 
 def _parenthesized(node: Any) -> tuple[object, ...]:

@@ -82,15 +82,15 @@ def reaching_definitions(
     for index, event in enumerate(events):
         by_variable.setdefault(event.variable, []).append(index)
     defined: Group = {}
-    reachable: set[int] | None = None
+    # Few code objects have unreachable blocks.
+    unreachable = (flow.blocks[number] for number in set(range(len(flow.blocks))).difference(order))
+    dead = {instruction for block in unreachable for instruction in range(block.first, block.last)}
+    changed = {event.variable for event in events if event.kind != "use"}
     for variable, indexes in by_variable.items():
-        if any(events[index].kind != "use" for index in indexes):
+        if variable in changed:
             defined[variable] = indexes
             continue
-        if reachable is None:
-            blocks = (flow.blocks[number] for number in order)
-            reachable = {instruction for block in blocks for instruction in range(block.first, block.last)}
-        live = [index for index in indexes if events[index].instruction in reachable]
+        live = [index for index in indexes if events[index].instruction not in dead]
         result.definitions.update((index, []) for index in live)
         result.unbound.update(live if variable[1] in MAY_BE_UNBOUND else ())
         result.open_uses.update(live if variable[1] in OUTSIDE else ())

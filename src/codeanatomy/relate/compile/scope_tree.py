@@ -141,7 +141,8 @@ class _TreeScopes:
         add = of_node.append
         for node in range(1, len(tree)):
             parent = parents[node] or 0
-            find = CHILD_SCOPES.get(kinds[parent], {}).get(slots[node] or "")
+            finders = CHILD_SCOPES.get(kinds[parent])
+            find = None if finders is None else finders.get(slots[node] or "")
             scope = of_node[parent] if find is None else find(self, parent, node)
             add(scope)
             if kinds[node] in OPENERS:
