@@ -24,7 +24,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from codeanatomy.catalog.spec import Column, Table
 
@@ -141,6 +143,29 @@ def encode_texts(rows: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch
 def decode_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Return a column with texts in place of their codes."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def number_values(
+    columns: Iterable[pa.Array],
+) -> tuple[np.ndarray[Any, np.dtype[Any]], list[tuple[Any, ...]]]:
+    """Number the combinations of values that rows have, which are few; return each row's, and the values.
+
+    >>> numbers, values = number_values([pa.array(["a", "b", "a"]), pa.array(["x", None, "x"])])
+    >>> numbers.tolist(), values
+    ([0, 1, 0], [('a', 'x'), ('b', None)])
+    """
+    numbers: np.ndarray[Any, np.dtype[Any]] = np.zeros(1, np.int64)
+    combinations: list[tuple[Any, ...]] = [()]
+    for column in columns:
+        encoded = column.dictionary_encode()
+        values = [*encoded.dictionary.to_pylist(), None]
+        own = pc.fill_null(encoded.indices, len(values) - 1).to_numpy(zero_copy_only=False)
+        codes = numbers * len(values) + own
+        counts = np.bincount(codes, minlength=len(combinations) * len(values))
+        numbers = (np.cumsum(counts > 0) - 1)[codes]
+        pairs = (divmod(code, len(values)) for code in np.flatnonzero(counts).tolist())
+        combinations = [(*combinations[before], values[value]) for before, value in pairs]
+    return numbers, combinations
 
 
 def pack_rows(rows: pa.RecordBatch, compression: str | None = "lz4") -> bytes:

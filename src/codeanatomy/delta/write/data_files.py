@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import TypeAlias
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec import json, structs
 
-from codeanatomy.arrow import decode_texts
+from codeanatomy.arrow import decode_texts, number_values
 from codeanatomy.catalog.spec import Column, Table
 from codeanatomy.delta.layout import resolve_stats_columns
 from codeanatomy.delta.log.entries import DataFile
@@ -69,8 +70,10 @@ class _Stats:
     def add(self, rows: pa.Table) -> None:
         self.rows += rows.num_rows
         for name in self.columns:
-            column = decode_texts(rows.column(name))
+            column = rows.column(name)
             self.nulls[name] += column.null_count
+            if pa.types.is_dictionary(column.type):
+                column = decode_texts(column.unique())
             bounds = pc.min_max(column).as_py()
             if name in self.unbounded or _has_no_bounds(column, bounds):
                 self.unbounded.add(name)
@@ -110,9 +113,9 @@ class _PartitionFile:
         self.group: list[pa.RecordBatch] = []
         self.buffered_bytes = 0
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, size: int) -> None:
         self.group.append(batch)
-        self.buffered_bytes += batch.nbytes
+        self.buffered_bytes += size
 
     def flush(self) -> None:
         """Write the buffered rows as a row group."""
@@ -141,7 +144,6 @@ class _PartitionFile:
 class TableWriter:
     """Write the rows of a table to new files, one per partition value, and publish them.
 
-    The rows of a partition value should be contiguous in a batch, since it is split where the value changes.
     The rules of the table are checked on the way; not for a copy, whose rows are checked in the original
     table.
     """
@@ -151,29 +153,29 @@ class TableWriter:
         self._table = table
         self._check = None if is_copy else RowCheck(table)
         self._parts: dict[PartitionValues, _PartitionFile] = {}
-        # Pieces of a partitioned table that are not in a file yet, by partition value.
-        self._pieces: dict[PartitionValues, list[pa.RecordBatch]] = {}
-        self._split_bytes = 0
+        # Rows of a partitioned table that are not in a file yet.
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows, which follow those before in the table's order."""
         if not batch.num_rows:
             return
+        size = batch.nbytes
         if self._check is not None:
-            self._check.add(batch)
+            self._check.add(batch, size)
         if not self._table.write.partition_by:
-            self._add_part((), batch, ROW_GROUP_BYTES)
+            self._add_part((), batch, size, ROW_GROUP_BYTES)
             return
-        for values, piece in _pieces(self._table, batch):
-            self._pieces.setdefault(values, []).append(piece)
-        self._split_bytes += batch.nbytes
-        if self._split_bytes >= SPLIT_BYTES:
-            self._flush_pieces()
+        self._waiting.append(batch)
+        self._waiting_bytes += size
+        if self._waiting_bytes >= SPLIT_BYTES:
+            self._split_waiting()
 
     def close(self) -> list[DataFile]:
         """Finish the files and describe them for the log."""
         try:
-            self._flush_pieces()
+            self._split_waiting()
             for part in self._parts.values():
                 part.flush()
         finally:
@@ -184,18 +186,20 @@ class TableWriter:
         broken = () if self._check is None else self._check.broken()
         return [structs.replace(files[0], broken=broken), *files[1:]] if broken else files
 
-    def _flush_pieces(self) -> None:
-        """Copy the pieces of each partition into one batch: slices would keep whole batches in memory."""
-        while self._pieces:
-            values, slices = self._pieces.popitem()
-            self._add_part(values, pa.concat_batches(slices), GROUP_BYTES)
-        self._split_bytes = 0
+    def _split_waiting(self) -> None:
+        """Add the rows of each partition value to its file, in their order."""
+        if not self._waiting:
+            return
+        rows = pa.concat_batches(self._waiting)
+        self._waiting, self._waiting_bytes = [], 0
+        for values, part in _partitions(self._table, rows):
+            self._add_part(values, part, part.nbytes, GROUP_BYTES)
 
-    def _add_part(self, values: PartitionValues, batch: pa.RecordBatch, limit: int) -> None:
+    def _add_part(self, values: PartitionValues, batch: pa.RecordBatch, size: int, limit: int) -> None:
         parts = self._parts
         if values not in parts:
             parts[values] = _PartitionFile(self._folder, self._table, values)
-        parts[values].add(batch)
+        parts[values].add(batch, size)
         if sum(part.buffered_bytes for part in parts.values()) >= limit:
             max(parts.values(), key=lambda part: part.buffered_bytes).flush()
 
@@ -210,22 +214,14 @@ def write_files(
     return writer.close()
 
 
-def _pieces(table: Table, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
-    """Split a batch where a partition value changes."""
-    columns = {name: batch.column(name) for name in table.write.partition_by}
-    runs = (pc.run_end_encode(_compared(column)).run_ends.to_pylist() for column in columns.values())
-    start = 0
-    for end in sorted(set().union(*runs)):
-        yield (
-            tuple(_require_plain(name, column[start].as_py()) for name, column in columns.items()),
-            batch.slice(start, end - start),
-        )
-        start = end
-
-
-def _compared(column: pa.Array) -> pa.Array:
-    """Return the codes of texts that are given as such: they differ where the texts do."""
-    return column.indices if pa.types.is_dictionary(column.type) else column
+def _partitions(table: Table, rows: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.RecordBatch]]:
+    """Yield the rows of each partition value, copied: slices would keep all rows in memory."""
+    numbers, combinations = number_values([rows.column(name) for name in table.write.partition_by])
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    ends = np.cumsum(np.bincount(numbers, minlength=len(combinations))).tolist()
+    for start, end, values in zip([0, *ends], ends, combinations, strict=False):
+        plain = map(_require_plain, table.write.partition_by, values)
+        yield tuple(plain), rows.take(pa.array(order[start:end]))
 
 
 def _require_plain(column: str, value: object) -> str:

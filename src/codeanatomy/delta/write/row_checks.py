@@ -87,11 +87,11 @@ class RowCheck:
         self._broken: list[BrokenRow] = []
         self._database: duckdb.DuckDBPyConnection | None = None
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Check a batch, together with others if it is small."""
+    def add(self, batch: pa.RecordBatch, size: int | None = None) -> None:
+        """Check a batch of so many bytes, together with others if it is small."""
         if len(self._broken) < SAMPLE_ROWS and batch.num_rows:
             self._pending.append(batch)
-            self._pending_bytes += batch.nbytes
+            self._pending_bytes += batch.nbytes if size is None else size
             if self._pending_bytes >= CHECKED_BYTES:
                 self._check_pending()
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from codeanatomy.arrow import number_values
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
@@ -50,12 +51,9 @@ PREFIX_BYTES = 16
 class Cut(NamedTuple):
     """Where a range begins: values of the leading columns, and first bytes of the last one."""
 
+    # Null is before all texts.
     lead: tuple[tuple[bool, str], ...]
     prefix: bytes
-
-
-# Values of the leading columns of the order, with null before all texts.
-Lead: TypeAlias = tuple[tuple[bool, str], ...]
 
 
 def complete_rows(
@@ -136,34 +134,16 @@ def range_numbers(
     """Return the range of each row: the number of cuts that are not after it."""
     *lead, last = keys
     prefixes = key_prefixes(rows.column(last))
-    codes, leads = _lead_codes(rows, lead)
+    codes, combinations = number_values([rows.column(name) for name in lead])
     numbers = np.zeros(rows.num_rows, np.int64)
     cut_leads = [cut.lead for cut in cuts]
-    for code, value in enumerate(leads):
+    for code, values in enumerate(combinations):
+        value = tuple(map(_rank, values))
         first, end = bisect_left(cut_leads, value), bisect_right(cut_leads, value)
         own = np.array([cut.prefix for cut in cuts[first:end]], f"S{PREFIX_BYTES}")
-        of_lead = codes == code if len(leads) > 1 else slice(None)
+        of_lead = codes == code if len(combinations) > 1 else slice(None)
         numbers[of_lead] = first + np.searchsorted(own, prefixes[of_lead], side="right")
     return numbers
-
-
-def _lead_codes(
-    rows: pa.RecordBatch, columns: Sequence[str]
-) -> tuple[np.ndarray[Any, np.dtype[Any]], list[Lead]]:
-    """Number the combinations of the leading columns' values, of which there are few."""
-    codes = np.zeros(rows.num_rows, np.int64)
-    leads: list[Lead] = [()]
-    for name in columns:
-        encoded = rows.column(name).dictionary_encode()
-        values = [*encoded.dictionary.to_pylist(), None]
-        if len(values) == 2 and not encoded.null_count:
-            leads = [(*lead, _rank(values[0])) for lead in leads]
-            continue
-        own = pc.fill_null(encoded.indices, len(values) - 1).to_numpy(zero_copy_only=False)
-        present, codes = np.unique(codes * len(values) + own, return_inverse=True)
-        pairs = (divmod(each, len(values)) for each in present.tolist())
-        leads = [(*leads[before], _rank(values[value])) for before, value in pairs]
-    return codes, leads
 
 
 def key_prefixes(column: pa.StringArray, width: int = PREFIX_BYTES) -> np.ndarray[Any, np.dtype[Any]]:
