@@ -168,7 +168,7 @@ def explain_errors() -> Iterator[None]:
 
 
 def read_tested_versions(spark: SparkSession) -> Versions:
-    """Return the versions of a session's Spark and Delta. Raise EnvironmentProblem if they were not tested."""
+    """Return the versions of Spark and Delta. Raise EnvironmentProblem if they were not tested."""
     try:
         row = spark.sql(VERSIONS).collect()[0]
     except ENGINE_ERRORS as problem:
