@@ -114,9 +114,8 @@ class RunManifest(Struct, frozen=True, kw_only=True):
         """Return the facts of the engine; None if they were not recorded."""
         if self.engine is None:
             return None
-        return EngineFacts(
-            self.engine, self.master, self.session_kind, self.spark_version, self.delta_version
-        )
+        names = EngineFacts.__struct_fields__
+        return EngineFacts(**{name: getattr(self, name) for name in names})
 
     @property
     def extract_run_id(self) -> str:

@@ -15,6 +15,7 @@ feed is incomplete; then the step runs in full. Tests: `tests/unit/plan/test_fee
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -94,18 +95,15 @@ def changed_paths(root: str, window: ChangeWindow, repo_id: str) -> dict[str, st
     rows = changed_rows(
         root, window.table_name, window.from_version, window.to_version, repo_id=repo_id, skip_undone=True
     )
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    seen: set[tuple[str, int, bool]] = set()
+    # By path: the versions that have it, and whether it was deleted there.
+    rows_of: dict[str, set[tuple[int, bool]]] = defaultdict(set)
     for row in rows.select(["path", CHANGE_TYPE, COMMIT_VERSION]).to_pylist():
-        path, version = row["path"], row[COMMIT_VERSION]
-        seen.add((path, version, row[CHANGE_TYPE] in DELETIONS))
-        first[path], last[path] = min(first.get(path, version), version), max(last.get(path, -1), version)
-    return {
-        path: "removed"
-        if (path, last[path], False) not in seen
-        else "changed"
-        if (path, first[path], True) in seen
-        else "added"
-        for path in first
-    }
+        rows_of[row["path"]].add((row[COMMIT_VERSION], row[CHANGE_TYPE] in DELETIONS))
+    changes: dict[str, str] = {}
+    for path, versions in rows_of.items():
+        (first, _), (last, _) = min(versions), max(versions)
+        if (last, False) not in versions:
+            changes[path] = "removed"
+        else:
+            changes[path] = "changed" if (first, True) in versions else "added"
+    return changes

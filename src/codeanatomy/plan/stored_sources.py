@@ -80,10 +80,10 @@ def register_sources(sources: Iterable[Path | str], profile: RuntimeProfile) -> 
         if not is_stored(source):
             continue
         uri = normalize_root(str(source), policy.require_local_paths)
-        if ":" in urlsplit(uri).netloc.rpartition("@")[0]:
-            scheme, host = urlsplit(uri).scheme, urlsplit(uri).netloc.rpartition("@")[2]
+        user, _, host = urlsplit(uri).netloc.rpartition("@")
+        if ":" in user:
             raise UsageError(
-                f"the URI of a source at {scheme}://{host} contains credentials",
+                f"the URI of a source at {urlsplit(uri).scheme}://{host} contains credentials",
                 "remove them, and set them in runtime.storage_options",
             )
         register_policy(uri, policy)

@@ -107,7 +107,7 @@ class GivenSession:
     def _open(self) -> tuple[SparkSession, SessionFacts]:
         require_delta(self._spark)
         # Before a session is opened beside it: other versions may not be able to.
-        versions = require_tested(self._spark)
+        versions = read_tested_versions(self._spark)
         own = open_own(self._spark)
         try:
             return own, check_session(own, versions, self._request, self._seconds)
@@ -167,9 +167,17 @@ def explain_errors() -> Iterator[None]:
         ) from problem
 
 
-def require_tested(spark: SparkSession) -> Versions:
-    """Return the versions of a session. Raise EnvironmentProblem if they were not tested."""
-    versions = read_versions(spark)
+def read_tested_versions(spark: SparkSession) -> Versions:
+    """Return the versions of Spark and Delta. Raise EnvironmentProblem if they were not tested."""
+    try:
+        row = spark.sql(VERSIONS).collect()[0]
+    except ENGINE_ERRORS as problem:
+        if not any(name in str(problem) for name in ("io.delta.", DELTA_CATALOG)):
+            raise
+        raise EnvironmentProblem(
+            "the given Spark session has the settings of Delta, but not its jar", DELTA_HINT
+        ) from problem
+    versions = Versions(str(row["spark"]).split()[0], str(row["delta"]))
     if versions not in TESTED and str(spark.conf.get(ALLOW_UNTESTED, "false")).lower() != "true":
         raise EnvironmentProblem(
             f"{versions} of the given Spark session was not tested (tested: {'; '.join(map(str, TESTED))})",
@@ -219,19 +227,6 @@ def kind_of(spark: SparkSession) -> SessionKind:
 
 def master_of(spark: SparkSession) -> str | None:
     return spark.conf.get("spark.master", None)
-
-
-def read_versions(spark: SparkSession) -> Versions:
-    """Return the versions of a session's Spark and Delta."""
-    try:
-        row = spark.sql(VERSIONS).collect()[0]
-    except ENGINE_ERRORS as problem:
-        if not any(name in str(problem) for name in ("io.delta.", DELTA_CATALOG)):
-            raise
-        raise EnvironmentProblem(
-            "the given Spark session has the settings of Delta, but not its jar", DELTA_HINT
-        ) from problem
-    return Versions(str(row["spark"]).split()[0], str(row["delta"]))
 
 
 @contextmanager

@@ -57,8 +57,6 @@ from codeanatomy.spark.metrics import JobMetrics, job_metrics
 from codeanatomy.spark.versions import is_connect
 
 ARTIFACTS, COSTS, IMPACT = "plan_artifacts", "run_costs", "refresh_impact"
-# Of local processes.
-NO_JOBS = JobMetrics(0, 0, 0, None)
 # Tables of rules that have not the name of a table.
 RULE_TABLES: Mapping[str, Collection[str]] = {
     **{family.read.__name__: family.tables for family in FAMILIES},
@@ -298,7 +296,8 @@ def _artifacts(run: Run) -> Iterator[dict[str, Any]]:
 def _job_figures(run: Run, step: str) -> dict[str, Any]:
     """Return the figures of a step's Spark jobs, none if they are unknown; no build fails for them."""
     if not run.is_open:
-        return structs.asdict(NO_JOBS)
+        # Local processes.
+        return structs.asdict(JobMetrics(0, 0, 0, None))
     if is_connect(run.spark):
         return {}
     try:

@@ -130,9 +130,7 @@ def _repository_report(
 
 
 def _errors(repositories: Mapping[str, RepositoryReport]) -> dict[str, int]:
-    errors: Counter[str] = Counter()
-    for repository in repositories.values():
-        errors.update(repository.errors)
+    errors = sum((Counter(each.errors) for each in repositories.values()), Counter[str]())
     return dict(sorted(errors.items()))
 
 
