@@ -17,7 +17,7 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.file_view import Reads
 from codeanatomy.graph.merge import SHARED
-from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, TABLES
+from codeanatomy.graph.rows import TABLES
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Held, StoredRows, TableWrite
 from codeanatomy.pipeline.frontier import NOTHING, Files, FilesByTable, Frontier, union
@@ -27,6 +27,7 @@ from codeanatomy.pipeline.group_build import GroupBuild, Stage
 from codeanatomy.pipeline.impact import BEFORE, COMPARED, ExplainImpact
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys
 from codeanatomy.pipeline.pieces import (
+    CONTRIBUTIONS,
     COUNTS,
     IMPACT,
     KEY_OWNERS,
@@ -241,14 +242,14 @@ def _merge(
     executor, repositories = build.executor, frozenset(build.busy[GRAPH])
     if files is None:
         work = MergeShared(repositories)
-        merged = executor.map_groups(GRAPH, [made], (SHARED,), "repo_id", work)
+        merged = executor.map_groups(GRAPH, [made], (CONTRIBUTIONS,), "repo_id", work)
         build.run.count(build.counts_of(merged))
         return [merged], {}
     wanted = _other_contributions(build, made, files)
     if not wanted:
         return [], {}
     stored = executor.stored([rows for of_repository in wanted.values() for rows in of_repository])
-    names = (SHARED, *(STORED + name for name in (SHARED, NODES, EDGES, PROPS, PROPS_MAP)))
+    names = (CONTRIBUTIONS, *(STORED + name for name in (SHARED, *TABLES)))
     work = MergeShared(frozenset(wanted), union(files.values()))
     merged = executor.map_groups(GRAPH, [made, stored], names, "repo_id", work)
     build.run.add_costs(sum_costs(executor.results(merged, COUNTS)))

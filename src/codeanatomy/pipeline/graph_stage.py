@@ -48,6 +48,7 @@ from codeanatomy.pipeline.graph_rows import (
 )
 from codeanatomy.pipeline.impact import BEFORE, file_impact
 from codeanatomy.pipeline.pieces import (
+    CONTRIBUTIONS,
     MB,
     OUTCOME,
     SHARED_DIGESTS,
@@ -164,6 +165,7 @@ class GraphStage(Struct, frozen=True):
         if not files:
             return
         digests: dict[str, str] = {}
+        contributions: list[pa.RecordBatch] = []
         nodes = complete_names(
             pa.concat_batches(named), {each.facts.file_id: each.module_name for each in files}
         )
@@ -172,11 +174,14 @@ class GraphStage(Struct, frozen=True):
         for file, rows in zip(files, made, strict=True):
             shared = shared_row(file.facts, rows.shared)
             digests |= shared_digests(shared)
+            contributions.append(shared)
             tables = {**rows.tables, SHARED: shared}
             own = nodes.filter(pc.equal(nodes.column("file_id"), file.facts.file_id))
             tables[NODES] = sort_rows(NODES, pa.concat_batches([tables[NODES], own]))
             output.add(tables, file.facts)
             output.counts["graph_files"] += 1
+        # For the merge, also where the table is written here.
+        yield from row_pieces(group.repo_id, group.chunk, CONTRIBUTIONS, pa.concat_batches(contributions))
         yield Piece(group.repo_id, group.chunk, "", SHARED_DIGESTS, 0, 1, json.encode(digests))
 
 
@@ -238,7 +243,7 @@ class MergeShared(Struct, frozen=True):
             costs = Costs()
             batches = batches_of(group.pieces)
             kept = [self._kept(rows) for rows in batches.get(STORED + SHARED, ())]
-            contributions = [*batches.get(SHARED, ()), *kept]
+            contributions = [*batches.get(CONTRIBUTIONS, ()), *kept]
             with costs.timed(GRAPH, MERGE):
                 merged = merge_shared_rows(
                     part for rows in contributions for part in unpack_shared_rows(rows)

@@ -52,6 +52,8 @@ ENCODED = {
 PROGRAM, COUNTS, DATA_FILE, OUTCOME = "program", "counts", "data_file", "outcome"
 # Before the name of a table: its stored rows.
 STORED = "stored "
+# What files contribute to rows of no file.
+CONTRIBUTIONS = "contributions"
 # Digests of what files contribute to rows of no file, by file.
 SHARED_DIGESTS = "shared_digests"
 # Why files are redone.
