@@ -70,11 +70,14 @@ def _add_accessors(
     f: FileRows, op: Op, receivers: Sequence[Object], accessors: Mapping[Object, Mapping[Object, None]]
 ) -> None:
     """Add calls of the functions that the access runs: of a property, a descriptor, `__getattr__`."""
+    place = f.program.sites[op[-1]].place
+    claims = f.claims.implicit(place, "attribute")
+    if not accessors and not claims:
+        return
     callees: dict[Object, None] = {}
     for obj in receivers if accessors else ():
         callees.update(dict.fromkeys(hint_like(each, obj) for each in accessors.get(strong(obj), ())))
-    place = f.program.sites[op[-1]].place
-    verdict = f.claims.verdict(place, f.targets(callees), f.claims.implicit(place, "attribute"))
+    verdict = f.claims.verdict(place, f.targets(callees), claims)
     add_calls_by_method(f, op[-1], "attribute", [(each, "attribute") for each in callees], verdict)
 
 

@@ -190,6 +190,8 @@ def _add_calls(
     f: FileRows, call: CallSource, callees: Sequence[tuple[Object, str]], alternatives: int, name: str = ""
 ) -> None:
     """Add the rows of a site; callees are (object, how it runs), `alternatives` counts exclusive ones."""
+    if not callees:
+        return
     site, group = call.site, call.group(name) if alternatives > 1 else None
     targets = {obj: target for obj, _ in callees if (target := f.target(obj, site.role)) is not None}
     candidates = refs.rate_targets(f, targets.values(), [obj for obj, _ in callees], site.inner)

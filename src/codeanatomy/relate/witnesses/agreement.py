@@ -70,7 +70,7 @@ class Verdict:
         self._alternatives = list(alternatives)
         self._positions: dict[Target, list[tuple[Claim, str]]] = {}
         if len(claims) == len(self.candidates) == 1 and self._confirms(claims[0], self.candidates[0]):
-            # Four of five verdicts: nothing else is to be compared.
+            # More than half of all verdicts: nothing else is to be compared.
             self._positions[self.candidates[0]] = [(claims[0], AGREES)]
             self.overrides.pop(self.candidates[0], None)
             return
