@@ -120,8 +120,8 @@ class FileStage(Struct, frozen=True):
         problems = {place: failed[number] for place, (number, _) in enumerate(listed) if number in failed}
         made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
         own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
-        first = files[0][FILE] if files else {"repo_id": "", "file_id": ""}
-        passed = self.passed_pieces(first["repo_id"], own, first["file_id"])
+        first = files[0][FILE] if files else {}
+        passed = self.passed_pieces(first.get("repo_id", ""), own, first.get("file_id") or "")
         return ChunkResult(made.tables, [*passed, *made.pieces], made.costs)
 
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:

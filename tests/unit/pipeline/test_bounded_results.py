@@ -23,7 +23,7 @@ ALLOWED = {
     "pipeline/executors/spark_executor.py:read": "names of definitions, for an error message",
     "delta/write/checks.py:find_violation": "a sample of rows that break rules",
     "spark/executors.py:collect_reports": "a report per task of the check",
-    "run/given_session.py:read_versions": "two versions",
+    "run/given_session.py:read_tested_versions": "two versions",
 }
 # Modules that pass a frame to Spark, or may: they run in any kind of session.
 ANY_SESSION = ("pipeline", "run", "plan", "lake", "spark/executors.py")
@@ -32,7 +32,7 @@ INTERNAL = frozenset(
     {"sparkContext", "rdd", "broadcast", "accumulator", "_jvm", "_jsc", "_jdf", "_jsparkSession", "_sc"}
 )
 # By module and function: why there is a JVM.
-OWN_SESSION = {"run/build.py:_check_own_session": "a session of the build's own"}
+OWN_SESSION = {"run/build.py:_execute": "a session of the build's own"}
 
 
 def calls(path: Path, names: frozenset[str]) -> Iterator[str]:
