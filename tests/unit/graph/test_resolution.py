@@ -128,6 +128,20 @@ def test_attributes_set_from_elsewhere_are_bindings_of_the_class() -> None:
     assert [row["path"] for row in view.sources("DEFINES_BINDING", color)] == ["b.py"]
 
 
+@pytest.mark.parametrize("place", ["main.py", "other.py"])
+def test_a_variable_of_a_comprehension_is_no_attribute_of_the_class(place: str) -> None:
+    """From Python 3.12 on the compiler lists it among the names of the class."""
+    sources = {"main.py": "class C:\n    y = [x for x in z]\n", "other.py": "from main import C\n"}
+    view = view_of({**sources, place: f"{sources[place]}C.x = 1\n"})
+    assert {(row["qualname"], row["subkind"]) for row in view.all("BINDING", name="x")} == {
+        ("main.C.x", "attribute"),
+        ("main.C.<listcomp>.x", "local"),
+    }
+    attribute = view.one("BINDING", "x", subkind="attribute")
+    assert [row["path"] for row in view.sources("DEFINES_BINDING", attribute)] == [place]
+    assert view.into("EVENT_OF", attribute) == []
+
+
 @pytest.mark.parametrize(
     "sources",
     [
