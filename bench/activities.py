@@ -8,10 +8,10 @@ The functions of the product work on every Nth file of the folder, in this proce
 other; their processor seconds are multiplied by N. The programs of all files are decoded and solved, because
 a part of a repository is another repository; they are read from the lake of the real build.
 
-    first pass    read and decode, parse by extractor, rows to Arrow, view, normalize, compile, pack
+    files         read, decode, parse by extractor, rows to Arrow, view, normalize, compile, graph rows, pack
     solve         decode programs, solve, emit relations
-    second pass   load views, graph rows, pack
-    files         sort (copies of the edges, properties), write Parquet
+    resolution    load relations, graph rows, names of nodes, pack
+    tables        sort (copies of the edges, properties), write Parquet
 
 The real build is the command in a process of its own, on two cores. Its processor seconds are sampled from
 /proc by kind of process; `idle` is what two cores had left of its wall time, and `other Python` what its
@@ -24,19 +24,18 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
-from codeanatomy.pipeline.second_pass import COPIES
+import pyarrow.compute as pc
 from msgspec import msgpack
 from processor import Processor
 
@@ -48,22 +47,24 @@ from codeanatomy.delta.read.light import light_table
 from codeanatomy.delta.write.data_files import write_files
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES, FileRows, extract_file, table_batches
-from codeanatomy.extract.shared_rows import map_streams, shared_file, write_rows
 from codeanatomy.extract.worker import extract_tables
-from codeanatomy.file_view import FileView, fresh_view, load_views, project
+from codeanatomy.file_view import fresh_view, load_views
+from codeanatomy.graph.context import RELATIONS
+from codeanatomy.graph.file_facts import FileFacts
 from codeanatomy.graph.merge import SHARED, shared_row
 from codeanatomy.graph.reads import reads as graph_reads
-from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP
-from codeanatomy.graph.rows import file_rows as graph_rows
+from codeanatomy.graph.resolution import ResolvedFile, complete_names
+from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, resolution_rows, rows_of_files
+from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import FILE_TABLES, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.sorted_tables import in_order
+from codeanatomy.pipeline.graph_rows import COPIES
 from codeanatomy.pipeline.pieces import row_pieces
 from codeanatomy.pipeline.sinks import Sink, TableFolder
 from codeanatomy.plan.changes import TOOL_TABLES
-from codeanatomy.relate.compile.file_program import compile_file
+from codeanatomy.relate.compile.file_program import compile_with_scopes
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.relation_rows import RELATIONS
-from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, tables_of
+from codeanatomy.relate.repository import PROGRAMS, SolvedRepository
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.reading import Reading, read_entries
 from support import corpus
@@ -74,7 +75,7 @@ REPOSITORY = "measured"
 CORES = 2
 # Files that are worked on together, as in a chunk of a task.
 GROUP = 16
-READ, WRITE = "first pass: read and decode", "files: write Parquet"
+READ, WRITE = "files: read and decode", "tables: write Parquet"
 SORTED = {**COPIES, PROPS: PROPS, PROPS_MAP: PROPS_MAP}
 
 
@@ -94,11 +95,17 @@ class Clock:
         self._activity, self._since = activity, now
 
 
-class FirstPassed(NamedTuple):
-    """What a group of files leaves for the second pass, packed."""
+# Rows of the graph by table.
+GraphTables: TypeAlias = dict[str, list[pa.RecordBatch]]
 
-    views: Sequence[FileView]
-    streams: dict[str, bytes]
+
+class WorkedFiles(NamedTuple):
+    """What a group of files leaves for resolution, packed."""
+
+    paths: Sequence[str]
+    facts: Sequence[bytes]
+    # Nodes that lack the name of their module.
+    named: bytes
 
 
 class Totals(NamedTuple):
@@ -155,17 +162,19 @@ def groups(clock: Clock, folder: Path, every: int, options: ExtractOptions) -> I
         yield list(read_entries("folder", listing.root, entries[start : start + GROUP], options))
 
 
-def extracted(clock: Clock, readings: Sequence[Reading], options: ExtractOptions) -> list[FileRows]:
+def extracted(
+    clock: Clock, repo_id: str, readings: Sequence[Reading], options: ExtractOptions
+) -> list[FileRows]:
     """Run the extractors; before each step of a file the clock is switched to it."""
     steps = [
         READ,
-        *(f"first pass: parse, {extractor.table}" for extractor in EXTRACTORS),
+        *(f"files: parse, {extractor.table}" for extractor in EXTRACTORS),
     ]
     files = []
     for reading in readings:
         clock.switch(steps[0])
         files.append(
-            extract_file(REPOSITORY, reading, EXTRACTORS, options, {}, lambda step: clock.switch(steps[step]))
+            extract_file(repo_id, reading, EXTRACTORS, options, {}, lambda step: clock.switch(steps[step]))
         )
     return files
 
@@ -176,36 +185,51 @@ def write(clock: Clock, name: str, batches: Sequence[pa.RecordBatch], folder: Pa
     write_files(new_folder(folder, name), catalog.table(name), iter(batches), is_copy=name in COPIES)
 
 
-def first_pass(
-    clock: Clock, readings: Sequence[Reading], options: ExtractOptions
-) -> tuple[FirstPassed, dict[str, pa.RecordBatch]]:
-    """Work on files as pass one does; the rows for data files are returned, too."""
-    files = extracted(clock, readings, options)
-    clock.switch("first pass: rows to Arrow")
+def work_on_files(
+    clock: Clock, repo_id: str, readings: Sequence[Reading], options: ExtractOptions
+) -> tuple[WorkedFiles, dict[str, pa.RecordBatch], GraphTables]:
+    """Work on files as the stage of files does; rows for data files, and of the graph, are returned, too."""
+    files = extracted(clock, repo_id, readings, options)
+    clock.switch("files: rows to Arrow")
     names = [name for name in extract_tables(EXTRACTORS) if name not in TOOL_TABLES]
     tables = table_batches(names, files)
-    clock.switch("first pass: view")
+    clock.switch("files: view")
     views = [fresh_view(rows) for rows in files]
-    clock.switch("first pass: normalize")
-    tables |= chunk_rows([file_columns(view) for view in views])
-    clock.switch("first pass: compile")
-    for view in views:
+    clock.switch("files: normalize")
+    normalized = [file_columns(view) for view in views]
+    tables |= chunk_rows(normalized)
+    clock.switch("files: compile")
+    complete = []
+    for view, made in zip(views, normalized, strict=True):
+        scopes = {}
         if view.row("libcst_files_v1"):
-            msgpack.encode(compile_file(view))
-    clock.switch("first pass: project and pack")
-    passed = graph_reads("default")
-    streams = {
-        name: pack_rows(project(name, rows, passed[name]))
-        for name, rows in tables.items()
-        if name in passed and rows.num_rows
-    }
-    clock.switch("first pass: rows through the pipe of the child")
-    with shared_file() as file:
-        shared = map_streams(os.dup(file.fileno()), write_rows(file, tables))
-    for stream in shared.values():
-        list(unpack_rows(stream))
+            compiled = compile_with_scopes(view)
+            msgpack.encode(compiled.program)
+            scopes = {RELATIONS: compiled.scopes.columns()}
+        complete.append(view.with_tables({**made.tables, **scopes}))
+    clock.switch("files: graph rows")
+    graphs = list(rows_of_files(complete, "default"))
+    clock.switch("files: pack graph rows")
+    graph = packed([each.tables for each in graphs])
+    facts = [each.facts.pack() for each in graphs]
+    named = pack_rows(pa.concat_batches([each.named for each in graphs]))
+    clock.switch("files: rows through the pipe of the child")
+    for rows in tables.values():
+        list(unpack_rows(pack_rows(rows)))
     clock.switch("")
-    return FirstPassed(views, streams), tables
+    return WorkedFiles([view.path for view in views], facts, named), tables, graph
+
+
+def packed(files: Sequence[Mapping[str, pa.RecordBatch]]) -> GraphTables:
+    """Pack rows of the graph as pieces; return them by table."""
+    tables: GraphTables = {}
+    for rows_of_file in files:
+        for name, rows in rows_of_file.items():
+            tables.setdefault(name, []).append(rows)
+    for name, parts in tables.items():
+        for rows in parts if name == EDGES else [pa.concat_batches(parts)]:
+            list(row_pieces(REPOSITORY, "", name, rows))
+    return tables
 
 
 def solve(clock: Clock, lake: str, wanted: set[str]) -> dict[str, pa.RecordBatch]:
@@ -222,48 +246,56 @@ def solve(clock: Clock, lake: str, wanted: set[str]) -> dict[str, pa.RecordBatch
         if program.path in wanted:
             made = solved.file(number)
             made.digest()
-            relations[program.path] = tables_of([made])[RELATIONS]
+            relations[program.path] = made.tables()[RELATIONS]
     clock.switch("")
     gc.enable()
     return relations
 
 
-def second_pass(
-    clock: Clock, passed: FirstPassed, relations: dict[str, pa.RecordBatch]
-) -> dict[str, list[pa.RecordBatch]]:
-    """Make the graph rows of files as pass two does."""
-    own = [relations[view.path] for view in passed.views if view.path in relations]
-    clock.switch("second pass: load views")
-    batches: dict[str, Sequence[pa.RecordBatch]] = {
-        name: list(unpack_rows(stream)) for name, stream in passed.streams.items()
-    }
-    views = load_views({**batches, RELATIONS: own}, graph_reads("default"))
-    clock.switch("second pass: graph rows")
-    tables: dict[str, list[pa.RecordBatch]] = {}
-    for view in views.values():
-        made = graph_rows(view, "default")
-        for name, rows in {**made.tables, SHARED: shared_row(view, made.shared)}.items():
-            tables.setdefault(name, []).append(rows)
-    clock.switch("second pass: pack")
-    for name, parts in tables.items():
-        for rows in parts if name == EDGES else [pa.concat_batches(parts)]:
-            list(row_pieces(REPOSITORY, "", name, rows))
+def resolve(clock: Clock, worked: WorkedFiles, relations: dict[str, pa.RecordBatch]) -> GraphTables:
+    """Make the graph rows that other files decide, as the stage of the graph does."""
+    own = [relations[path] for path in worked.paths if path in relations]
+    clock.switch("resolution: load facts and relations")
+    views = load_views({RELATIONS: own}, {RELATIONS: graph_reads("default")[RELATIONS]})
+    facts = [FileFacts.unpack(each) for each in worked.facts]
+    named = pa.concat_batches(list(unpack_rows(worked.named)))
+    files = [
+        ResolvedFile(each, views[each.file_id].rows(RELATIONS) if each.file_id in views else {})
+        for each in facts
+    ]
+    clock.switch("resolution: names of nodes")
+    nodes = complete_names(named, {each.facts.file_id: each.module_name for each in files})
+    clock.switch("resolution: graph rows")
+    made = list(resolution_rows(files, "default"))
+    clock.switch("resolution: rows of no file, sort nodes")
+    tables = []
+    for file, rows in zip(files, made, strict=True):
+        mine = nodes.filter(pc.equal(nodes.column("file_id"), file.facts.file_id))
+        sorted_nodes = sort_rows(NODES, pa.concat_batches([rows.tables[NODES], mine]))
+        shared = shared_row(file.facts, rows.shared)
+        tables.append({**rows.tables, NODES: sorted_nodes, SHARED: shared})
+    clock.switch("resolution: pack")
+    graph = packed(tables)
     clock.switch("")
-    return tables
+    return graph
 
 
 def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str, float], int]:
     """Processor seconds by activity for the whole folder, and the number of files that were worked on."""
     clock, options = Clock(), ExtractOptions()
-    passed: list[FirstPassed] = []
+    # Relations belong to files by id, which has the name of the repository.
+    repo_id = light_table(lake, PROGRAMS, ["repo_id"]).column("repo_id")[0].as_py()
+    worked: list[WorkedFiles] = []
+    graph: GraphTables = {}
     gc.disable()
     names = (*extract_tables(EXTRACTORS), *FILE_TABLES)
     sink = Sink(
         {name: TableFolder(NewFiles(new_folder(work, name)), catalog.table(name)) for name in names}
     ).open()
     for readings in groups(clock, folder, every, options):
-        made, tables = first_pass(clock, readings, options)
-        passed.append(FirstPassed([FileView(*view_key(view), {}) for view in made.views], made.streams))
+        made, tables, rows_of_graph = work_on_files(clock, repo_id, readings, options)
+        worked.append(made)
+        add(graph, rows_of_graph)
         clock.switch(WRITE)
         for name, rows in tables.items():
             if rows.num_rows and name != FAILURES:
@@ -272,22 +304,20 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
     list(sink.close())
     clock.switch("")
     gc.enable()
-    files = {view.path for each in passed for view in each.views}
-    talk(f"first pass: {len(files):,} files; solve")
+    files = {path for each in worked for path in each.paths}
+    talk(f"{len(files):,} files; solve")
     relations = solve(clock, lake, files)
     write(clock, RELATIONS, list(relations.values()), work)
     clock.switch("")
-    talk("second pass")
-    graph: dict[str, list[pa.RecordBatch]] = {}
+    talk("resolution")
     gc.disable()
-    for each in passed:
-        for name, parts in second_pass(clock, each, relations).items():
-            graph.setdefault(name, []).extend(parts)
+    for each in worked:
+        add(graph, resolve(clock, each, relations))
     gc.enable()
     for name, of in {**{name: name for name in graph}, **COPIES}.items():
         batches = graph[of]
         if name in SORTED:
-            clock.switch("files: sort")
+            clock.switch("tables: sort")
             batches = list(in_order(catalog.table(name).sort_keys, batches))
         write(clock, name, batches, work)
     clock.switch("")
@@ -296,8 +326,10 @@ def measured(folder: Path, lake: str, every: int, work: Path) -> tuple[dict[str,
     return {name: s if name in whole else s * every for name, s in clock.spent.items()}, len(files)
 
 
-def view_key(view: FileView) -> tuple[str, str, str]:
-    return view.repo_id, view.file_id, view.path
+def add(graph: GraphTables, tables: GraphTables) -> None:
+    """Add rows to those of the same table."""
+    for name, parts in tables.items():
+        graph.setdefault(name, []).extend(parts)
 
 
 def new_folder(work: Path, name: str) -> str:

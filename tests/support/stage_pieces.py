@@ -2,7 +2,7 @@
 
 pieces = file_pieces({"a.py": b"x = 1\\n"})                # programs, and rows and facts of the graph
 pieces = file_pieces(tree, chunks=7)                       # the same in the chunks of a larger repository
-pieces = file_pieces(tree, is_graphed=False)               # evidence, from which the graph stage makes all rows
+pieces = file_pieces(tree, is_graphed=False)               # evidence: the graph stage makes all rows
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def file_pieces(
 ) -> list[Piece]:
     """Extract and compile the files of repository `r`; return what goes to the next stages.
 
-    Files are normalized, too, unless `is_late`: then the graph stage does it, and makes all rows of the graph.
+    Files are normalized, too, unless `is_late`: then the graph stage does it, and makes all graph rows.
     """
     here, later = (NOTHING, REPOSITORY) if is_late else (REPOSITORY, NOTHING)
     reads = GraphStage(later, REPOSITORY, "default", Sink()).reads

@@ -337,10 +337,19 @@ def _relation(
     return Relation(*ends, "symtable", "scope", "scope", 1.0, role=role, evidence=evidence)
 
 
-def class_names(scopes: Scopes) -> dict[str, list[str]]:
-    """Return the names that symbol tables or SCOPE_BINDS rows list for class scopes, by scope."""
+def class_names(scopes: Scopes, rows: RelationRows) -> dict[str, list[str]]:
+    """Return the names that class scopes bind or take from others, by scope; `rows` are those of the file.
+
+    The symbol of a variable of an inlined comprehension is none of the class, unless some row leads to it:
+    the graph has no binding for it, either (`graph.scopes`).
+    """
+    classes = [scope for scope in scopes.values() if scope.kind == "class"]
+    targets = set(rows.columns()["dst_id"]) if any(scope.inlined for scope in classes) else set()
     return {
-        scope.key: sorted(scope.symbol_names() | scope.names_without_symbol())
-        for scope in scopes.values()
-        if scope.kind == "class"
+        scope.key: sorted(
+            name
+            for name in scope.symbol_names() | scope.names_without_symbol()
+            if name not in scope.inlined or binding_id(scope.key, name) in targets
+        )
+        for scope in classes
     }

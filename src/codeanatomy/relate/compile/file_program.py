@@ -92,7 +92,7 @@ def compile_with_scopes(file: FileView, failure: str | None = None) -> CompiledF
     # Last, because a scope learns of its cells when names are resolved.
     add_scope_relations(rows, tree, scopes, ids)
     program.scope_rows = pack_rows(rows.batch())
-    program.scope_names = class_names(scopes)
+    program.scope_names = class_names(scopes, rows)
     names = iter_rows(libcst.get("defs"), "name_bstart", "name_bend", "def_bstart", "def_bend")
     program.names = [(start, *rest) for start, *rest in names if start is not None]
     program.dotted_texts = dotted_texts(tree)

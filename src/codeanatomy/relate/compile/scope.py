@@ -73,6 +73,8 @@ class Scope(Struct, eq=False):
     bound: set[str] = set()
     # Those of them that inner functions use; for a class those that its methods use.
     cells: set[str] = set()
+    # Variables of comprehensions that the compiler inlines into it.
+    inlined: set[str] = set()
     _symbols: Mapping[str, Sequence[Any]] = {}
     # Position of each symbol in the columns of `_symbols`.
     _symbol_index: dict[str, int] = {}

@@ -90,6 +90,7 @@ def build_scopes(tree: Tree, blocks: Columns) -> Scopes:
             scope.bound = bound[scope]
         for host, inner in inlined:
             # The compiler lists the variables of an inlined comprehension among those of the enclosing code.
+            host.inlined |= inner.bound
             host.bound -= inner.bound - bound[host] - set(host.names_with("is_imported"))
             # They have no assignment of a global variable by `:=` in it.
             scopes[0].bound |= bound[host].intersection(host.names_with("is_declared_global"))
