@@ -50,7 +50,7 @@ from codeanatomy.extract.file_rows import FAILURES, FileRows, extract_file, tabl
 from codeanatomy.extract.worker import extract_tables
 from codeanatomy.file_view import fresh_view, load_views
 from codeanatomy.graph.context import RELATIONS
-from codeanatomy.graph.file_facts import FileFacts
+from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.merge import SHARED, shared_row
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.resolution import ResolvedFile, complete_names
@@ -58,13 +58,13 @@ from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, resolution_ro
 from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import FILE_TABLES, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.sorted_tables import in_order
-from codeanatomy.pipeline.graph_rows import COPIES
-from codeanatomy.pipeline.pieces import row_pieces
-from codeanatomy.pipeline.sinks import Sink, TableFolder
+from codeanatomy.pipeline.tasks.graph_rows import COPIES
+from codeanatomy.pipeline.tasks.pieces import row_pieces
+from codeanatomy.pipeline.tasks.sinks import Sink, TableFolder
 from codeanatomy.plan.changes import TOOL_TABLES
 from codeanatomy.relate.compile.file_program import compile_with_scopes
 from codeanatomy.relate.program import Program
-from codeanatomy.relate.repository import PROGRAMS, SolvedRepository
+from codeanatomy.relate.repository import PROGRAMS, SolvedRepository, tables_of
 from codeanatomy.sources.listing import list_folder
 from codeanatomy.sources.reading import Reading, read_entries
 from support import corpus
@@ -246,7 +246,7 @@ def solve(clock: Clock, lake: str, wanted: set[str]) -> dict[str, pa.RecordBatch
         if program.path in wanted:
             made = solved.file(number)
             made.digest()
-            relations[program.path] = made.tables()[RELATIONS]
+            relations[program.path] = tables_of([made])[RELATIONS]
     clock.switch("")
     gc.enable()
     return relations
@@ -257,7 +257,7 @@ def resolve(clock: Clock, worked: WorkedFiles, relations: dict[str, pa.RecordBat
     own = [relations[path] for path in worked.paths if path in relations]
     clock.switch("resolution: load facts and relations")
     views = load_views({RELATIONS: own}, {RELATIONS: graph_reads("default")[RELATIONS]})
-    facts = [FileFacts.unpack(each) for each in worked.facts]
+    facts = [KeptFacts.unpack(each) for each in worked.facts]
     named = pa.concat_batches(list(unpack_rows(worked.named)))
     files = [
         ResolvedFile(each, views[each.file_id].rows(RELATIONS) if each.file_id in views else {})

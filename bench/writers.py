@@ -10,7 +10,7 @@ first round that is not counted (the JVM compiles):
     Spark's way   unpack the pieces, exchange by ranges of the table's order, sort, Delta's writer, commit
                   (`delta.write.commit.append`: what a build does on an object store)
     Arrow files   the product's way on a local lake: tables in file order by the tasks that have their rows
-                  (`pipeline.sinks`), the others by executors (`pipeline.executors.spark_tables`)
+                  (`pipeline.tasks.sinks`), the others by executors (`pipeline.executors.spark_tables`)
 
 Processor seconds are those of the JVM, of all Python workers and of this process. Megabytes are those of the
 data files. Each round writes to a lake of its own, which is removed. Printed is Markdown for docs/writers.md.
@@ -54,9 +54,9 @@ from codeanatomy.pipeline.executors.spark_tables import (
     plan_tables,
     written_files,
 )
-from codeanatomy.pipeline.graph_rows import COPIES, SAMPLED
-from codeanatomy.pipeline.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
-from codeanatomy.pipeline.sinks import Sink, TableFolder
+from codeanatomy.pipeline.tasks.graph_rows import COPIES, SAMPLED
+from codeanatomy.pipeline.tasks.pieces import DDL, Piece, data_files, in_batches, row_pieces, to_batch
+from codeanatomy.pipeline.tasks.sinks import Sink, TableFolder
 from codeanatomy.spark.session import close_session, open_session
 
 TABLES = (

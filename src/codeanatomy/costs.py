@@ -6,8 +6,9 @@
     counts_piece({repo_id: {**rows_by_table, **costs.counters()}})     # with the counts that a task returns
 
 Rows of a step are made in many processes, which return nothing but pieces. Costs travel as integers among
-their counts, under names that no table has; `pipeline.pieces.sum_counts` leaves them out, and `sum_costs` has
-them. They are the seconds of all processes together, so they may be more than the duration of the step.
+their counts, under names that no table has; `sum_counts` of `pipeline.tasks.pieces` leaves them out, and
+`sum_costs` has them. They are the seconds of all processes together, so they may be more than the duration of
+the step.
 
 >>> costs = Costs()
 >>> costs.add("extract", "ast_files_v1", 0.25)

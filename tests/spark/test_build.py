@@ -26,7 +26,7 @@ from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.extract.worker import extract_tables
 from codeanatomy.lake.engine_facts import engine_facts, engine_text
-from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE, SMALL
+from codeanatomy.pipeline.tasks.pieces import COUNTS, DATA_FILE, SMALL
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.progress import Progress

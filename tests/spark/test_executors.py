@@ -20,7 +20,7 @@ from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors import spark_executor
-from codeanatomy.pipeline.pieces import PIECE_BYTES
+from codeanatomy.pipeline.tasks.pieces import PIECE_BYTES
 from codeanatomy.plan.build_request import ScipChoice
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.progress import Progress

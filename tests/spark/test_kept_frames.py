@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from codeanatomy.errors import StepFailed, StorageFailure
 from codeanatomy.pipeline import commits
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
-from codeanatomy.pipeline.pieces import Pieces
+from codeanatomy.pipeline.tasks.pieces import Pieces
 from codeanatomy.plan.steps import RELATE
 from support.spark_builds import built
 from support.two_repositories import put

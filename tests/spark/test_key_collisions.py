@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from codeanatomy.errors import KeyCollision
 from codeanatomy.lake.manifest import read_manifest
 from codeanatomy.node_ids import definition_key
-from codeanatomy.pipeline import graph_rows
 from codeanatomy.pipeline.executors.spark_executor import SparkExecutor, SparkHeld
 from codeanatomy.pipeline.key_collisions import FileKeys, owner_rows, pack_keys
-from codeanatomy.pipeline.pieces import Pieces
+from codeanatomy.pipeline.tasks import graph_rows
+from codeanatomy.pipeline.tasks.pieces import Pieces
 from codeanatomy.progress import Progress
 from codeanatomy.run.build import build, plan
 from support.light_builds import clean_lake, order

@@ -35,7 +35,7 @@ from codeanatomy.pipeline.executors.spark_tables import (
     plan_tables,
     written_files,
 )
-from codeanatomy.pipeline.pieces import DDL, Piece, to_batch
+from codeanatomy.pipeline.tasks.pieces import DDL, Piece, to_batch
 
 EDGES, BY_SRC, BY_DST = map(catalog.table, ("cpg_edges", "cpg_edges_by_src", "cpg_edges_by_dst"))
 PROPS, PROPS_MAP = catalog.table("cpg_props"), catalog.table("cpg_props_map")

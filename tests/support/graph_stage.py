@@ -25,7 +25,7 @@ from codeanatomy.extract.libcst_files import libcst_files_v1
 from codeanatomy.extract.symtable_files import symtable_files_v1
 from codeanatomy.extract.tree_sitter_files import tree_sitter_files_v1
 from codeanatomy.file_view import AST, BYTECODE, LIBCST, LINES, SCIP, FileView
-from codeanatomy.graph.file_facts import FileFacts
+from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.merge import merge_shared_rows
 from codeanatomy.graph.reads import READS
 from codeanatomy.graph.resolution import ResolvedFile, complete_names
@@ -122,9 +122,9 @@ def nodes_of(graph: FileGraph, module_name: str) -> pa.RecordBatch:
     return pa.concat_batches([graph.tables[NODES], named])
 
 
-def resolved_file(file: FileView, facts: FileFacts) -> ResolvedFile:
+def resolved_file(file: FileView, facts: KeptFacts) -> ResolvedFile:
     """Return the facts of a file with its relations and their diagnostics."""
-    return ResolvedFile(FileFacts.unpack(facts.pack()), file.rows(RELATIONS), file.rows(DIAGNOSTICS))
+    return ResolvedFile(KeptFacts.unpack(facts.pack()), file.rows(RELATIONS), file.rows(DIAGNOSTICS))
 
 
 def graph_files(

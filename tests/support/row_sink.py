@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from codeanatomy.pipeline.pieces import Piece, batches_of, task_pieces
-from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.pipeline.tasks.pieces import Piece, batches_of, task_pieces
+from codeanatomy.pipeline.tasks.sinks import OpenSink, Sink
 
 # Before the name of a table.
 ROWS = "rows "

@@ -13,10 +13,10 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import extract_file, table_batches
 from codeanatomy.extract.worker import extract_tables
-from codeanatomy.pipeline.file_stage import FileStage
-from codeanatomy.pipeline.graph_stage import GraphStage
-from codeanatomy.pipeline.pieces import Piece, counts_piece
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.tasks.file_stage import FileStage
+from codeanatomy.pipeline.tasks.graph_stage import GraphStage
+from codeanatomy.pipeline.tasks.pieces import Piece, counts_piece
+from codeanatomy.pipeline.tasks.sinks import Sink
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.sources.listing import Entry
 from codeanatomy.sources.reading import Reading

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from codeanatomy.costs import Costs, costs_in, without_costs
-from codeanatomy.pipeline.pieces import counts_piece, sum_costs, sum_counts
+from codeanatomy.pipeline.tasks.pieces import counts_piece, sum_costs, sum_counts
 
 
 class Clock:

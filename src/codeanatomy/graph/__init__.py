@@ -2,12 +2,12 @@
 
     rows                  graph rows of a file, by the catalogue of kinds
     table_rows            rows of a table by file and kind, converted to Arrow together
-    facts                 the lists of facts that the catalogue names, and the functions that make them
+    facts                 the lists of facts of a file, and what is kept of them for resolution
+    resolution            the lists that other files decide: edges of resolution, names outside
     reads                 the columns and fields that are read of each table
-    context               ids, syntax tree, definitions and relations of a file, shared by all lists
-    syntax                CPython's syntax tree, indexed by span
+    context               ids, syntax tree, definitions and scopes of a file, shared by all lists
     ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read
-    definitions           files, modules, packages, classes, functions, imports, diagnostics, names outside
+    definitions           files, modules, classes, functions, imports, diagnostics
     entry_points          definitions that frameworks call, by the rules of the catalogue
     uses                  names, attributes, calls, arguments, literals, syntax nodes
     scopes                scopes and bindings of the symbol tables

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
+from codeanatomy.graph.context import DEFINITIONS, Syntax
 from codeanatomy.graph.reads import READS, SPAN
-from codeanatomy.graph.syntax import DEFINITIONS, Syntax
 
 CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
 SHAPES = {"Name": "name", "Attribute": "attribute", "Subscript": "subscript", "Call": "call"}

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from codeanatomy.catalog.entry_points import Rule, RuleSet
 from codeanatomy.file_view import Columns, columns_of, iter_rows
-from codeanatomy.graph.file_facts import MAIN, TYPING_ONLY, Argument, Definition, FileFacts, Site
+from codeanatomy.graph.facts import MAIN, TYPING_ONLY, CallArgument, KeptFacts, PlacedDefinition, UseSite
 from codeanatomy.graph.reads import SPAN
 
 GUESSED, BY_NAME, BY_BASE = 0.5, 0.7, 0.9
@@ -73,7 +73,7 @@ class Registration(NamedTuple):
 
 
 def entry_points(
-    facts: FileFacts, relations: Relations, rules: RuleSet, more: Iterable[Site] = ()
+    facts: KeptFacts, relations: Relations, rules: RuleSet, more: Iterable[UseSite] = ()
 ) -> Columns:
     """List the entry points that a file registers; `more` are calls that only relations have."""
     # In the order of rules, which the sort keeps.
@@ -85,7 +85,7 @@ def entry_points(
 
 
 def match_rules(
-    facts: FileFacts, relations: Relations, rules: RuleSet, more: Iterable[Site] = ()
+    facts: KeptFacts, relations: Relations, rules: RuleSet, more: Iterable[UseSite] = ()
 ) -> list[EntryFact]:
     """Return what every rule finds, in the order of rules."""
     numbers = {id(rule): number for number, rule in enumerate(rules.rules)}
@@ -102,7 +102,7 @@ def match_rules(
 
 
 def _match_sites(
-    facts: FileFacts, relations: Relations, rules: RuleSet, more: Iterable[Site]
+    facts: KeptFacts, relations: Relations, rules: RuleSet, more: Iterable[UseSite]
 ) -> Iterator[Match]:
     """Yield what decorators and calls register."""
     sites = chain(facts.calls, more, facts.decorators)
@@ -138,7 +138,7 @@ def _at_site(site: Registration, rule: Rule, target: str, name: str, method: str
     return _fact(site.node_id, target, rule, site.span, method, site.confidence, name, written)
 
 
-def _registrations(sites: Iterable[Site], relations: Relations) -> Iterator[Registration]:
+def _registrations(sites: Iterable[UseSite], relations: Relations) -> Iterator[Registration]:
     """Yield decorators and calls, one per callee, or one without a callee."""
     callees = _group(
         (src, (name, confidence))
@@ -162,7 +162,7 @@ def _references(relations: Relations) -> Iterator[tuple[int, int, str, str]]:
             yield start, end, target, name.rpartition(".")[2]
 
 
-def _label(arguments: Sequence[Argument], rule: Rule) -> str | None:
+def _label(arguments: Sequence[CallArgument], rule: Rule) -> str | None:
     """Return the text that names what a call registers: of the rule's position, or of a keyword as `name`."""
     labels = {
         KEYWORD if each.keyword else each.number: each.text.strip("rbuRBU").strip("\"'")
@@ -172,14 +172,14 @@ def _label(arguments: Sequence[Argument], rule: Rule) -> str | None:
     return labels.get(rule.label) or labels.get(KEYWORD)
 
 
-def _public(own: Iterable[Definition], cls: Definition) -> list[Definition]:
+def _public(own: Iterable[PlacedDefinition], cls: PlacedDefinition) -> list[PlacedDefinition]:
     return [each for each in own if each.container_id == cls.node_id and not each.name.startswith("_")]
 
 
 # Classes and names
 
 
-def _match_bases(facts: FileFacts, relations: Relations, rules: RuleSet) -> Iterator[Match]:
+def _match_bases(facts: KeptFacts, relations: Relations, rules: RuleSet) -> Iterator[Match]:
     """Yield methods, and nested classes, of classes below the base of a rule."""
     bases: defaultdict[str, set[str]] = defaultdict(set)
     for kind in ("INHERITS", "HAS_ANCESTOR"):
@@ -193,7 +193,7 @@ def _match_bases(facts: FileFacts, relations: Relations, rules: RuleSet) -> Iter
                 yield _of_container(each, rule, "base", BY_BASE, base)
 
 
-def _match_names(facts: FileFacts, rules: RuleSet) -> Iterator[Match]:
+def _match_names(facts: KeptFacts, rules: RuleSet) -> Iterator[Match]:
     """Yield definitions with the name, and in a file, of a rule that has no other condition."""
     for each in facts.definitions:
         for rule in rules.by_name if not each.container_id.startswith("function:") else ():
@@ -202,7 +202,7 @@ def _match_names(facts: FileFacts, rules: RuleSet) -> Iterator[Match]:
                 yield _of_container(each, rule, "name", BY_NAME, evidence)
 
 
-def _of_container(each: Definition, rule: Rule, method: str, confidence: float, evidence: str) -> Match:
+def _of_container(each: PlacedDefinition, rule: Rule, method: str, confidence: float, evidence: str) -> Match:
     span = (each.bstart, each.bend, each.line)
     return rule, _fact(each.container_id, each.node_id, rule, span, method, confidence, each.name, evidence)
 
@@ -216,7 +216,7 @@ def _fact(
 # What no pattern can express
 
 
-def _match_blocks(facts: FileFacts, relations: Relations) -> Iterator[Match]:
+def _match_blocks(facts: KeptFacts, relations: Relations) -> Iterator[Match]:
     """Yield what `if __name__ == "__main__"` and `__main__` modules call, and what is for type checkers."""
     path, own = facts.path, facts.definitions
     for each in own:
@@ -242,7 +242,7 @@ def _match_blocks(facts: FileFacts, relations: Relations) -> Iterator[Match]:
             yield rule, _fact(src, target, rule, place, "block", BY_BASE, path, f"{path}:{line}")
 
 
-def _read_texts(facts: FileFacts, relations: Relations) -> Iterator[EntryFact]:
+def _read_texts(facts: KeptFacts, relations: Relations) -> Iterator[EntryFact]:
     """Yield the definitions that strings of the file name."""
     labels = {(start, end): label for start, end, label in facts.labels}
     columns = ("dst_qname", *EntryFact._fields[:-3])

@@ -3,21 +3,30 @@
     facts = facts_of(context, names)          # the file's own
     facts["calls"]["name"]                    # ("os.getcwd",)
     shared_facts_of(context)["types"]         # of the repository as a whole, as this file sees it
+    kept = collect_facts(context, facts, shared)    # what the rows of resolution need of the file
 
-The catalogue of kinds names the lists. Those that other files decide are made by `graph.resolution`.
+The catalogue of kinds names the lists. Those that other files decide (edges of resolution, entry points,
+names that begin with that of the module) are made by `graph.resolution`, from kept facts: they are a
+hundredth of the evidence, so that it is read only once.
 
 Tests: `tests/unit/graph/test_facts.py`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import Struct, msgpack
 
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS
 from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph import definitions, flow, scip, scopes, types, uses
 from codeanatomy.graph.context import Context
+from codeanatomy.graph.reads import SPAN
+from codeanatomy.node_ids import UNPLACED
 
 Lists: TypeAlias = Mapping[str, Columns]
 
@@ -131,3 +140,212 @@ FAMILIES: Mapping[str, Callable[[Context], Mapping[str, Columns]]] = {
     "cfg": flow.cfg,
     "relations": relations,
 }
+
+
+# What the rows of resolution need of a file
+
+
+TYPING_ONLY, MAIN = "TYPE_CHECKING", "__name__"
+# Lists of nodes that relations may have further ones of, by kind.
+USES = {"NAME_REF": "names", "ATTRIBUTE_REF": "attributes", "CALLSITE": "calls"}
+
+
+class PlacedDefinition(NamedTuple):
+    """A function or class, without lambdas, that has a span."""
+
+    node_id: str
+    kind: str
+    name: str
+    container_id: str
+    bstart: int
+    bend: int
+    line: int | None
+
+
+class UseSite(NamedTuple):
+    """A call or a decorator, with the definition that it decorates."""
+
+    node_id: str
+    written: str | None
+    bstart: int | None
+    bend: int | None
+    line: int | None
+    owner_id: str | None = None
+
+
+class CallArgument(NamedTuple):
+    """An argument of a call; `text` if it is a string."""
+
+    call_id: str
+    # Among the arguments of the call.
+    number: int
+    keyword: str | None
+    bstart: int
+    bend: int
+    text: str | None
+
+
+class IfBlock(NamedTuple):
+    """The body of an `if` statement that tests `name`."""
+
+    name: str
+    bstart: int
+    bend: int
+    line: int | None
+
+
+class GenericArgument(NamedTuple):
+    """A type variable in brackets after a base class: `T` in `class Box(Generic[T])`."""
+
+    # Reference that must lead to `Generic` or `Protocol`.
+    base_id: str
+    variable_id: str
+    class_id: str | None
+    ordinal: int
+    bstart: int | None
+    bend: int | None
+    line: int | None
+
+
+class KeptFacts(Struct, frozen=True, array_like=True):
+    """What the rows of resolution need of a file."""
+
+    repo_id: str
+    file_id: str
+    path: str
+    has_module: bool = False
+    # Classes with their number of bases.
+    classes: list[tuple[str, int | None]] = []
+    # Uses at places that have an id and no node, and nodes whose ids are not numbers in their definition.
+    unlisted: list[str] = []
+    unnumbered: list[str] = []
+    definitions: list[PlacedDefinition] = []
+    calls: list[UseSite] = []
+    decorators: list[UseSite] = []
+    # Encoded: few files register anything by arguments.
+    arguments: msgspec.Raw = msgspec.Raw(b"\x90")
+    blocks: list[IfBlock] = []
+    # Labels of strings such as `'web = shop.web:run'`, with the spans of these.
+    labels: list[tuple[int, int, str]] = []
+    generics: list[GenericArgument] = []
+    # Lists about the repository, by name.
+    shared: dict[str, dict[str, list[Any]]] = {}
+    # Number of lists that failed; why these facts could not be collected.
+    failures: int = 0
+    unreported: list[str] = []
+
+    def pack(self) -> bytes:
+        """Encode the facts."""
+        return msgpack.encode(self)
+
+    @staticmethod
+    def unpack(data: bytes | memoryview) -> KeptFacts:
+        """Decode facts."""
+        return DECODER.decode(data)
+
+    def call_arguments(self) -> list[CallArgument]:
+        """Decode the arguments of calls."""
+        return msgpack.decode(self.arguments, type=list[CallArgument])
+
+
+DECODER = msgpack.Decoder(KeptFacts)
+
+
+def collect_facts(context: Context, lists: Mapping[str, Columns], shared: Mapping[str, Columns]) -> KeptFacts:
+    """Collect what resolution needs from the lists of a file, and from its syntax tree.
+
+    If that fails there are none, and the stage that makes the rows of resolution reports why.
+    """
+    file, failures = context.file, len(context.failures)
+    own: Mapping[str, Any] = context.attempt("facts", lambda context: _own_facts(context, lists))
+    return KeptFacts(
+        *file.key,
+        has_module=context.has_module,
+        **own,
+        shared={
+            name: {key: list(cells) for key, cells in rows.items()} for name, rows in shared.items() if rows
+        },
+        failures=failures,
+        unreported=context.failures[failures:],
+    )
+
+
+def _own_facts(context: Context, lists: Mapping[str, Columns]) -> dict[str, Any]:
+    """Return facts about the file by field."""
+    made = {kind: set(lists.get(name, {}).get("node_id", ())) for kind, name in USES.items()}
+    unnumbered = [each for ids in made.values() for each in ids if is_unnumbered(each)]
+    unlisted = [each for kind, ids in made.items() for each in context.ids.of_kind(kind) if each not in ids]
+    calls = [UseSite(*row) for row in iter_rows(lists.get("calls"), "node_id", "name", *SPAN)]
+    decorators = [
+        UseSite(*row) for row in iter_rows(lists.get("decorators"), "node_id", "name", *SPAN, "owner_id")
+    ]
+    return {
+        "classes": list(iter_rows(lists.get("classes"), "node_id", "base_count")),
+        "unlisted": unlisted,
+        "unnumbered": unnumbered,
+        "definitions": _definitions(context),
+        "calls": calls,
+        "decorators": decorators,
+        "arguments": msgspec.Raw(msgpack.encode(_arguments(lists))),
+        "blocks": _if_blocks(context),
+        "labels": _labels(context),
+        "generics": [GenericArgument(*row) for row in types.generic_arguments(context)],
+    }
+
+
+def is_unnumbered(node: str) -> bool:
+    """Return whether an id is that of a node without a place in the source, or at one that no list has."""
+    return "@" in node or node.endswith(UNPLACED)
+
+
+def _definitions(context: Context) -> list[PlacedDefinition]:
+    unique = {each.node_id: each for each in context.definitions.values()}
+    return [
+        PlacedDefinition(
+            each.node_id, each.kind, each.name, each.container_id, each.bstart, each.bend or 0, each.line
+        )
+        for each in unique.values()
+        if each.bstart is not None and each.subkind != "lambda"
+    ]
+
+
+def _arguments(lists: Mapping[str, Columns]) -> list[CallArgument]:
+    texts = {
+        (start, end): text
+        for text, subkind, start, end in iter_rows(lists.get("literals"), "name", "subkind", "bstart", "bend")
+        if subkind == "str"
+    }
+    columns = ("call_id", "index", "name", "bstart", "bend")
+    rows = iter_rows(lists.get("arguments"), *columns)
+    return [CallArgument._make((*row, texts.get((row[3], row[4])))) for row in rows]
+
+
+def _if_blocks(context: Context) -> list[IfBlock]:
+    """Return the bodies of `if` statements that test `TYPE_CHECKING` or `__name__`."""
+    syntax, blocks = context.syntax, []
+    for node, name in enumerate(syntax.name):
+        if name not in (TYPING_ONLY, MAIN) or syntax.kind[node] not in ("Name", "Attribute"):
+            continue
+        test, parent = node, syntax.parent[node]
+        while parent is not None and syntax.kind[parent] in ("Compare", "BoolOp"):
+            test, parent = parent, syntax.parent[parent]
+        if parent is None or syntax.kind[parent] != "If" or syntax.slot[test] != "test":
+            continue
+        start, end = syntax.bstart[parent], syntax.bend[parent]
+        for other in syntax.children(parent, "orelse")[:1]:
+            end = syntax.bstart[other]
+        if start is not None and end is not None:
+            blocks.append(IfBlock(name, start, end, syntax.line[node]))
+    return blocks
+
+
+def _labels(context: Context) -> list[tuple[int, int, str]]:
+    """Return what stands before `=` in strings, with their spans: `web = shop.web:run` declares `web`."""
+    syntax, labels = context.syntax, []
+    for text, start, end in zip(syntax.value, syntax.bstart, syntax.bend, strict=True):
+        if text is None or start is None or end is None or "=" not in text:
+            continue
+        label, _, target = text[1:-1].rpartition("=")
+        if re.sub("[.:]", "_", target.strip()).isidentifier():
+            labels.append((start, end, label.strip()))
+    return labels

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
-from codeanatomy.graph.file_facts import FileFacts
+from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.resolution import Property
 from codeanatomy.graph.rows import (
     EDGES,
@@ -45,7 +45,7 @@ KEYS = {
 SCHEMA = arrow_schema(catalog.table(SHARED))
 
 
-def shared_row(file: FileFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
+def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
     """Return the shared rows of a file as one row of `graph_shared_v1`."""
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
     # Copied: the stream of a slice has bytes of its neighbours, and equal rows must have equal bytes.

@@ -31,7 +31,7 @@ from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import MESSAGE_CHARS, relation_sources, relations_by_kind
 from codeanatomy.graph.definitions import DIAGNOSTIC_FIELDS, DIAGNOSTIC_NODE, INITS, NO_SPAN, complaints
 from codeanatomy.graph.entry_points import entry_points
-from codeanatomy.graph.file_facts import USES, FileFacts, Site, is_unnumbered
+from codeanatomy.graph.facts import USES, KeptFacts, UseSite, is_unnumbered
 from codeanatomy.graph.reads import SPAN
 from codeanatomy.graph.scopes import PROVENANCE
 from codeanatomy.graph.types import GENERIC
@@ -49,7 +49,7 @@ NOTHING: Columns = {}
 class ResolvedFile:
     """The facts of a file, and its rows in the tables of relate."""
 
-    def __init__(self, facts: FileFacts, relations: Columns, diagnostics: Columns = NOTHING) -> None:
+    def __init__(self, facts: KeptFacts, relations: Columns, diagnostics: Columns = NOTHING) -> None:
         self.facts = facts
         self.relations = relations_by_kind(relations, of_scopes=False)
         self._diagnostics = diagnostics
@@ -133,7 +133,7 @@ class ResolvedFile:
         }
 
     def _entry_points(self, rules: RuleSet) -> Columns:
-        more = [Site(node, None, *span) for node, span in self._added["CALLSITE"].items()]
+        more = [UseSite(node, None, *span) for node, span in self._added["CALLSITE"].items()]
         return entry_points(self.facts, self.relations, rules, more)
 
     def _bindings(self) -> Columns:

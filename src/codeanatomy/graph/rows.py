@@ -35,8 +35,7 @@ from codeanatomy.catalog.entry_points import RULES, Rule, rule_set
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
 from codeanatomy.file_view import Columns, FileView
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import Lists, facts_of, shared_facts_of
-from codeanatomy.graph.file_facts import FileFacts, collect_facts
+from codeanatomy.graph.facts import KeptFacts, Lists, collect_facts, facts_of, shared_facts_of
 from codeanatomy.graph.resolution import IN_MODULE, Property, ResolvedFile
 from codeanatomy.graph.table_rows import (
     FILE_NUMBER,
@@ -68,8 +67,8 @@ class FileGraph(NamedTuple):
     tables: dict[str, pa.RecordBatch]
     # Nodes whose qualified names lack the name of the module.
     named: pa.RecordBatch
-    facts: FileFacts
-    # Definition keys of the file by qualified path.
+    facts: KeptFacts
+    # PlacedDefinition keys of the file by qualified path.
     keys: dict[str, str]
 
 
@@ -102,7 +101,7 @@ class GraphBuilder:
         self._kinds = kinds_of(profile)
         self._lists = {kind.made_of.of for of_table in self._kinds for kind in of_table}
         self._rows = FactRows(*self._kinds, OWN)
-        self._read: list[tuple[FileFacts, dict[str, str]]] = []
+        self._read: list[tuple[KeptFacts, dict[str, str]]] = []
 
     def add(self, file: FileView) -> Sequence[FileGraph]:
         """Add a file; return the graphs of the files so far if they have enough rows, else none."""

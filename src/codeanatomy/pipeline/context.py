@@ -33,10 +33,10 @@ from codeanatomy.lake.observations import EventLog, redactor
 from codeanatomy.logs import Log
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.build_session import BuildSession
-from codeanatomy.pipeline.chunks import chunk_count
 from codeanatomy.pipeline.executors.local_process import Worker
 from codeanatomy.pipeline.executors.processes import processes_of
 from codeanatomy.pipeline.frontier import Frontier
+from codeanatomy.pipeline.tasks.chunks import chunk_count
 from codeanatomy.plan.build_request import BuildRequest
 from codeanatomy.plan.repositories import ListedRepositories
 from codeanatomy.plan.run_plan import LakeState, Plan, PlanRequest, with_fingerprints

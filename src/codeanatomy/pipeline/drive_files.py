@@ -30,14 +30,14 @@ from codeanatomy.pipeline.context import Run, counts_of
 from codeanatomy.pipeline.drive_graph import COUNTED, graph_reads_of, is_written_at_once, write_pieces
 from codeanatomy.pipeline.executors.executor import Held, StoredRows
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.file_stage import FileStage, StoredFileStage
 from codeanatomy.pipeline.frontier import NOTHING, Files, Frontier, union
-from codeanatomy.pipeline.graph_rows import GRAPH_PIECES
 from codeanatomy.pipeline.group_build import GroupBuild, Stage
-from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, STORED, sum_counts
-from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
-from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
+from codeanatomy.pipeline.tasks.file_stage import FileStage, StoredFileStage
+from codeanatomy.pipeline.tasks.graph_rows import GRAPH_PIECES
+from codeanatomy.pipeline.tasks.pieces import COUNTS, OUTCOME, STORED, sum_counts
+from codeanatomy.pipeline.tasks.sinks import Sink
+from codeanatomy.pipeline.tasks.stored_rows import all_columns, read_stored, stored_rows
+from codeanatomy.pipeline.tasks.tool_rows import DifferingRows, ToolOutcome
 from codeanatomy.pipeline.tools import tool_tasks
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, read_file_states
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE

@@ -21,12 +21,12 @@ from codeanatomy.graph.rows import TABLES
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Held, StoredRows, TableWrite
 from codeanatomy.pipeline.frontier import NOTHING, Files, FilesByTable, Frontier, union
-from codeanatomy.pipeline.graph_rows import COPIES, FACTS, GRAPH_PIECES, NAMED
-from codeanatomy.pipeline.graph_stage import GraphStage, MergeShared, shared_digests
 from codeanatomy.pipeline.group_build import GroupBuild, Stage
-from codeanatomy.pipeline.impact import BEFORE, COMPARED, ExplainImpact
 from codeanatomy.pipeline.key_collisions import refuse_equal_keys, refuse_refreshed_keys
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.graph_rows import COPIES, FACTS, GRAPH_PIECES, NAMED
+from codeanatomy.pipeline.tasks.graph_stage import GraphStage, MergeShared, shared_digests
+from codeanatomy.pipeline.tasks.impact import BEFORE, COMPARED, ExplainImpact
+from codeanatomy.pipeline.tasks.pieces import (
     CONTRIBUTIONS,
     COUNTS,
     IMPACT,
@@ -37,8 +37,8 @@ from codeanatomy.pipeline.pieces import (
     STORED,
     sum_costs,
 )
-from codeanatomy.pipeline.sinks import Sink
-from codeanatomy.pipeline.stored_rows import all_columns, read_stored, stored_rows
+from codeanatomy.pipeline.tasks.sinks import Sink
+from codeanatomy.pipeline.tasks.stored_rows import all_columns, read_stored, stored_rows
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE
 from codeanatomy.relate.relation_rows import RELATIONS

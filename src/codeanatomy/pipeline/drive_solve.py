@@ -12,9 +12,9 @@ from msgspec import msgpack, structs
 from codeanatomy.pipeline.executors.executor import Held
 from codeanatomy.pipeline.frontier import union
 from codeanatomy.pipeline.group_build import GroupBuild, Stage
-from codeanatomy.pipeline.pieces import OUTCOME
-from codeanatomy.pipeline.solve_stage import RepositoryOutcome, Solve, SolveScope
-from codeanatomy.pipeline.stored_rows import stored_rows
+from codeanatomy.pipeline.tasks.pieces import OUTCOME
+from codeanatomy.pipeline.tasks.solve_stage import RepositoryOutcome, Solve, SolveScope
+from codeanatomy.pipeline.tasks.stored_rows import stored_rows
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
 from codeanatomy.plan.steps import EXTRACT, RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS

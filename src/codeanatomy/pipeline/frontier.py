@@ -21,7 +21,7 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from codeanatomy.lake.manifest import ChangeWindow
-from codeanatomy.pipeline.impact import edited_first
+from codeanatomy.pipeline.tasks.impact import edited_first
 from codeanatomy.plan.changes import FILES, Impact, SourceChange
 from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -91,7 +91,7 @@ class Frontier(Struct, frozen=True):
     def with_feed(
         self, step: str, files: FilesByTable, windows: Sequence[ChangeWindow], hows: Mapping[str, str]
     ) -> Frontier:
-        """Add what the feeds of a step have; `hows` say what earlier runs have extracted, by path."""
+        """Add what the feeds of a step have; `hows` has what earlier runs have extracted, by path."""
         known = {each.path for each in self.impact}
         return structs.replace(
             self,

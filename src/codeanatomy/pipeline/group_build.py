@@ -27,8 +27,8 @@ from codeanatomy.pipeline.commits import TableUpdate, commit_tables
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.executor import Executor, Held
 from codeanatomy.pipeline.frontier import NOTHING, Files, FilesByTable, Frontier
-from codeanatomy.pipeline.pieces import COUNTS, DATA_FILE, data_files, sum_costs, sum_counts
-from codeanatomy.pipeline.sinks import Sink, TableFolder
+from codeanatomy.pipeline.tasks.pieces import COUNTS, DATA_FILE, data_files, sum_costs, sum_counts
+from codeanatomy.pipeline.tasks.sinks import Sink, TableFolder
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.feeds import changed_paths, read_feeds
 from codeanatomy.plan.steps import EXTRACT, GRAPH, NORMALIZE, RELATE

@@ -29,10 +29,10 @@ from codeanatomy.pipeline.drive_files import EXTRACTED, run_files, run_stored_fi
 from codeanatomy.pipeline.drive_graph import run_graph, run_tables
 from codeanatomy.pipeline.drive_solve import run_solve
 from codeanatomy.pipeline.executors.executor import Executor
-from codeanatomy.pipeline.graph_rows import COPIES, FACTS, NAMED
 from codeanatomy.pipeline.group_build import GroupBuild, Stage, StepContext, WorkGroup, work_groups
-from codeanatomy.pipeline.impact import BEFORE
-from codeanatomy.pipeline.pieces import PROGRAM
+from codeanatomy.pipeline.tasks.graph_rows import COPIES, FACTS, NAMED
+from codeanatomy.pipeline.tasks.impact import BEFORE
+from codeanatomy.pipeline.tasks.pieces import PROGRAM
 from codeanatomy.plan.changes import TOOL_TABLES, Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS

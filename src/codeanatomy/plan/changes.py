@@ -56,7 +56,7 @@ class Impact(Struct, frozen=True):
     """Why a refresh processes a file again: the file changed, or its relations lead elsewhere."""
 
     path: str
-    # added, changed or removed; for other files see `pipeline.impact`.
+    # added, changed or removed; for other files see `pipeline.tasks.impact`.
     reason: str
     # For other files: one of the names that lead elsewhere, and the number of such relations.
     name: str | None = None

@@ -44,10 +44,10 @@ from codeanatomy.lake.manifest import (
 from codeanatomy.logs import Log
 from codeanatomy.normalize.rules import FAMILIES
 from codeanatomy.pipeline.context import Run
-from codeanatomy.pipeline.file_stage import COMPILE
-from codeanatomy.pipeline.graph_rows import ROWS_OF_FILES
-from codeanatomy.pipeline.graph_stage import RESOLVE
-from codeanatomy.pipeline.solve_stage import EMIT
+from codeanatomy.pipeline.tasks.file_stage import COMPILE
+from codeanatomy.pipeline.tasks.graph_rows import ROWS_OF_FILES
+from codeanatomy.pipeline.tasks.graph_stage import RESOLVE
+from codeanatomy.pipeline.tasks.solve_stage import EMIT
 from codeanatomy.plan.feeds import feeds_of
 from codeanatomy.plan.repositories import Repository
 from codeanatomy.plan.steps import EXTRACT, STAGES, catalog_hash

@@ -38,9 +38,9 @@ STREAMS = (0, 1, 2)
 # What tasks of a build run, by name: this package is below theirs.
 IMPORTED = (
     "pyspark.worker",
-    "codeanatomy.pipeline.file_stage",
-    "codeanatomy.pipeline.solve_stage",
-    "codeanatomy.pipeline.graph_stage",
+    "codeanatomy.pipeline.tasks.file_stage",
+    "codeanatomy.pipeline.tasks.solve_stage",
+    "codeanatomy.pipeline.tasks.graph_stage",
     "codeanatomy.pipeline.executors.spark_executor",
 )
 # Sent back by the process that has taken the streams over.

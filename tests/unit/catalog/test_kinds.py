@@ -20,8 +20,15 @@ from codeanatomy.catalog.kinds.nodes import NODES, UNRESOLVED_PROP
 from codeanatomy.catalog.semantic_types import SEMANTIC_TYPES
 from codeanatomy.errors import UnknownName
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.facts import FAMILIES, FILE_LISTS, SHARED_LISTS, facts_of, shared_facts_of
-from codeanatomy.graph.file_facts import USES, collect_facts
+from codeanatomy.graph.facts import (
+    FAMILIES,
+    FILE_LISTS,
+    SHARED_LISTS,
+    USES,
+    collect_facts,
+    facts_of,
+    shared_facts_of,
+)
 from codeanatomy.graph.flow import CFG_KINDS, EVENT_KINDS
 from codeanatomy.graph.reads import READS
 from codeanatomy.graph.rows import NODES as NODE_ROWS

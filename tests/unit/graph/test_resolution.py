@@ -13,8 +13,16 @@ import pytest
 from codeanatomy.catalog.entry_points import RULES, Rule, rule_set
 from codeanatomy.file_view import iter_rows
 from codeanatomy.graph import file_facts
-from codeanatomy.graph.facts import FILE_LISTS, SHARED_LISTS
-from codeanatomy.graph.file_facts import Argument, Block, Definition, FileFacts, GenericArgument, Site
+from codeanatomy.graph.facts import (
+    FILE_LISTS,
+    SHARED_LISTS,
+    CallArgument,
+    GenericArgument,
+    IfBlock,
+    KeptFacts,
+    PlacedDefinition,
+    UseSite,
+)
 from codeanatomy.graph.resolution import REASONED, ResolvedFile, complete_names
 from codeanatomy.graph.rows import EDGES, NODES, TABLES, resolution_rows, rows_of_files
 from codeanatomy.node_ids import file_id, module_id, natural_id
@@ -76,14 +84,14 @@ def test_why_something_is_unresolved_is_a_property() -> None:
 
 def test_several_reasons_are_one_property() -> None:
     rows = relation_rows(*(("CALLS", "callsite:a", "CALLSITE", reason) for reason in ("two", "one", "two")))
-    file = ResolvedFile(FileFacts("test", MAIN, "main.py"), rows)
+    file = ResolvedFile(KeptFacts("test", MAIN, "main.py"), rows)
     assert file.properties() == [("callsite:a", "CALLSITE", "unresolved", "string", "one, two")]
     assert file.lists(WHOLE)["relations.CALLS"]["src_id"] == []
 
 
 def test_classes_that_a_list_lacks_have_no_reasons() -> None:
     rows = relation_rows(*(("INHERITS", node, "CLASS", "unknown_base") for node in ("class:a", "class:b")))
-    file = ResolvedFile(FileFacts("test", MAIN, "main.py", classes=[("class:a", 2), ("class:c", None)]), rows)
+    file = ResolvedFile(KeptFacts("test", MAIN, "main.py", classes=[("class:a", 2), ("class:c", None)]), rows)
     assert file.properties() == [
         ("class:a", "CLASS", "base_count", "int", 2),
         ("class:a", "CLASS", "unresolved", "string", "unknown_base"),
@@ -166,7 +174,7 @@ def test_a_name_that_a_class_reads_is_no_attribute_that_is_set_elsewhere(sources
 
 def test_uses_that_only_relations_have_are_nodes() -> None:
     """A place that has an id but is in no list, and one that has no number."""
-    facts = FileFacts("test", MAIN, "main.py", unlisted=["callsite:k.000003"], unnumbered=["callsite:k.@1-2"])
+    facts = KeptFacts("test", MAIN, "main.py", unlisted=["callsite:k.000003"], unnumbered=["callsite:k.@1-2"])
     ids = (
         "callsite:k.000001",
         "callsite:k.000003",
@@ -186,13 +194,13 @@ def test_uses_that_only_relations_have_are_nodes() -> None:
 
 def test_a_call_that_only_relations_have_registers_an_entry_point() -> None:
     site, target = "callsite:k.000003", "function:f"
-    facts = FileFacts(
+    facts = KeptFacts(
         "test",
         MAIN,
         "main.py",
         unlisted=[site],
-        definitions=[Definition(target, "FUNCTION", "f", module_id(MAIN), 0, 9, 1)],
-        arguments=msgspec.Raw(msgspec.msgpack.encode([Argument(site, 0, None, 20, 21, None)])),
+        definitions=[PlacedDefinition(target, "FUNCTION", "f", module_id(MAIN), 0, 9, 1)],
+        arguments=msgspec.Raw(msgspec.msgpack.encode([CallArgument(site, 0, None, 20, 21, None)])),
     )
     calls = relation_rows(
         ("CALLS_NAME", site, "CALLSITE", ""), dst_id="qname:on", dst_qname="lib.on", bstart=18
@@ -293,7 +301,7 @@ def test_an_import_of_another_file_names_a_module() -> None:
 
 
 def test_a_file_without_relations_is_named_by_its_path() -> None:
-    file = ResolvedFile(FileFacts("test", MAIN, "pkg/main.py"), {})
+    file = ResolvedFile(KeptFacts("test", MAIN, "pkg/main.py"), {})
     assert file.module_name == "pkg/main.py"
     lists = file.lists(WHOLE)
     assert not any(any(rows.values()) for rows in lists.values())
@@ -363,7 +371,7 @@ def test_strings_with_an_equals_sign_are_labels() -> None:
 def test_facts_are_the_same_after_they_were_packed() -> None:
     for construct in CONSTRUCTS:
         for graph in rows_of_files(files_of(construct), "full"):
-            again = FileFacts.unpack(graph.facts.pack())
+            again = KeptFacts.unpack(graph.facts.pack())
             assert again == graph.facts
             assert again.call_arguments() == graph.facts.call_arguments()
             assert again.pack() == graph.facts.pack()
@@ -384,11 +392,11 @@ def test_facts_have_their_types_after_they_were_packed() -> None:
         ("Box", "CLASS", 4),
         ("items", "FUNCTION", 6),
     ]
-    assert all(isinstance(each, Definition) for each in facts.definitions)
-    assert {type(each) for each in (*facts.calls, *facts.decorators)} == {Site}
+    assert all(isinstance(each, PlacedDefinition) for each in facts.definitions)
+    assert {type(each) for each in (*facts.calls, *facts.decorators)} == {UseSite}
     assert [each.owner_id for each in facts.decorators] == [facts.definitions[1].node_id]
     [block], [generic] = facts.blocks, facts.generics
-    assert isinstance(block, Block)
+    assert isinstance(block, IfBlock)
     assert (block.name, block.line) == ("TYPE_CHECKING", 3)
     assert isinstance(generic, GenericArgument)
     assert generic.class_id == facts.definitions[0].node_id

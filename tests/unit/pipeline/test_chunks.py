@@ -11,7 +11,7 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.chunks import (
+from codeanatomy.pipeline.tasks.chunks import (
     CHUNK_BYTES,
     CHUNK_FILES,
     MOST_CHUNKS,

@@ -15,7 +15,7 @@ from codeanatomy.pipeline.executors import local_process
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
 from codeanatomy.pipeline.executors.local_executor import HELD, LocalExecutor
 from codeanatomy.pipeline.executors.local_process import Worker, count_finished
-from codeanatomy.pipeline.pieces import Piece, counts_piece, cut
+from codeanatomy.pipeline.tasks.pieces import Piece, counts_piece, cut
 from codeanatomy.query.checks.compare import compare_lakes
 from support.edits import GARBAGE, write_tree
 from support.light_builds import SameProcess, clean_lake

@@ -19,18 +19,18 @@ from codeanatomy.extract.partitions import RepositoryListing, partition_files
 from codeanatomy.file_view import FileView
 from codeanatomy.graph import file_facts
 from codeanatomy.graph.context import Context
-from codeanatomy.graph.file_facts import FileFacts
+from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.rows import NODES, TABLES
 from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS, FILE_TABLES
-from codeanatomy.pipeline import file_stage
-from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
-from codeanatomy.pipeline.file_stage import FileStage, StoredFileStage
-from codeanatomy.pipeline.graph_rows import FACTS, NAMED
-from codeanatomy.pipeline.graph_stage import GraphStage
-from codeanatomy.pipeline.pieces import COUNTS, PROGRAM, Piece, batches_of, sum_counts
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.tasks import file_stage
+from codeanatomy.pipeline.tasks.chunks import chunk_name
+from codeanatomy.pipeline.tasks.file_stage import FileStage, StoredFileStage
+from codeanatomy.pipeline.tasks.graph_rows import FACTS, NAMED
+from codeanatomy.pipeline.tasks.graph_stage import GraphStage
+from codeanatomy.pipeline.tasks.pieces import COUNTS, PROGRAM, Piece, batches_of, sum_counts
+from codeanatomy.pipeline.tasks.sinks import Sink
 from codeanatomy.relate.compile.file_program import CompiledFile
 from codeanatomy.relate.program import Program
 from codeanatomy.relate.relation_rows import RELATIONS
@@ -248,7 +248,7 @@ def test_an_error_of_the_graph_costs_what_resolution_needs(
     assert {name: graph[name] for name in (*TABLES, NAMED)} == {
         name: whole[name] for name in (*TABLES, NAMED)
     }
-    facts = {each.path: each for each in map(FileFacts.unpack, (row["facts"] for row in graph[FACTS]))}
+    facts = {each.path: each for each in map(KeptFacts.unpack, (row["facts"] for row in graph[FACTS]))}
     assert {path: each.unreported for path, each in facts.items()} == {
         path: ["facts: RecursionError: too deep"] if path == "b.py" else [] for path in TREE
     }

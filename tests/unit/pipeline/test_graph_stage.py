@@ -16,10 +16,10 @@ from codeanatomy.node_ids import file_id
 from codeanatomy.normalize.rules import DIAGNOSTICS as NORMALIZED
 from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.pipeline.executors.executor import Group, groups_of, piece_order
-from codeanatomy.pipeline.graph_rows import COPIES, FACTS, NAMED
-from codeanatomy.pipeline.graph_stage import GraphStage, MergeShared
 from codeanatomy.pipeline.key_collisions import unpack_owners
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.graph_rows import COPIES, FACTS, NAMED
+from codeanatomy.pipeline.tasks.graph_stage import GraphStage, MergeShared
+from codeanatomy.pipeline.tasks.pieces import (
     COUNTS,
     KEY_OWNERS,
     KEYS,
@@ -31,7 +31,7 @@ from codeanatomy.pipeline.pieces import (
     batches_of,
     sum_counts,
 )
-from codeanatomy.pipeline.solve_stage import Solve, SolveScope
+from codeanatomy.pipeline.tasks.solve_stage import Solve, SolveScope
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS
 from support.row_sink import ROWS, RowSink

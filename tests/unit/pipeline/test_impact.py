@@ -14,8 +14,8 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.read.light import light_table
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.impact import BEFORE as STORED
-from codeanatomy.pipeline.impact import IMPACT, edited_first, file_impact
+from codeanatomy.pipeline.tasks.impact import BEFORE as STORED
+from codeanatomy.pipeline.tasks.impact import IMPACT, edited_first, file_impact
 from codeanatomy.plan.changes import Impact
 from codeanatomy.progress import Progress
 from codeanatomy.relate.relation_rows import RELATIONS

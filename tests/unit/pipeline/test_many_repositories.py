@@ -15,7 +15,7 @@ from codeanatomy.delta.read.file_index import LoggedFile
 from codeanatomy.delta.write import owner_rows
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import stored_rows
+from codeanatomy.pipeline.tasks import stored_rows
 from codeanatomy.query.engines.light import LightReader
 from codeanatomy.query.engines.statements import Slice
 from codeanatomy.query.lake import Lake
@@ -41,7 +41,7 @@ WRITE_BY_SOURCE_FILE = """
     import pyarrow as pa
 
     from codeanatomy.pipeline.executors import local_executor
-    from codeanatomy.pipeline.chunks import rows_by_owner
+    from codeanatomy.pipeline.tasks.chunks import rows_by_owner
 
     write_in_order = local_executor.write_in_order
 

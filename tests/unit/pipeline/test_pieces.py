@@ -7,7 +7,7 @@ import pytest
 
 from codeanatomy.arrow import pack_rows
 from codeanatomy.delta.log.entries import DataFile
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.pieces import (
     COUNTS,
     DATA_FILE,
     DDL,

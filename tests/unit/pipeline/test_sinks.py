@@ -14,9 +14,9 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline import sinks
-from codeanatomy.pipeline.pieces import DATA_FILE, data_files
-from codeanatomy.pipeline.sinks import SORTED_BYTES, Sink, TableFolder
+from codeanatomy.pipeline.tasks import sinks
+from codeanatomy.pipeline.tasks.pieces import DATA_FILE, data_files
+from codeanatomy.pipeline.tasks.sinks import SORTED_BYTES, Sink, TableFolder
 
 LINES = "file_line_index_v1"
 TABLE = catalog.table(LINES)

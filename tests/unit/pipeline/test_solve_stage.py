@@ -9,10 +9,10 @@ import pytest
 from msgspec import msgpack
 
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.executor import Group, piece_order
-from codeanatomy.pipeline.pieces import COUNTS, OUTCOME, PROGRAM, Piece, batches_of, sum_counts
-from codeanatomy.pipeline.solve_stage import RepositoryOutcome, Solve, SolveScope
+from codeanatomy.pipeline.tasks.chunks import chunk_name
+from codeanatomy.pipeline.tasks.pieces import COUNTS, OUTCOME, PROGRAM, Piece, batches_of, sum_counts
+from codeanatomy.pipeline.tasks.solve_stage import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS

@@ -17,7 +17,7 @@ from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.lake.snapshot import Snapshot
 from codeanatomy.node_ids import file_id
 from codeanatomy.pipeline.executors.executor import StoredRows
-from codeanatomy.pipeline.stored_rows import read_stored
+from codeanatomy.pipeline.tasks.stored_rows import read_stored
 from support.edits import write_tree
 from support.light_builds import MODERN, clean_lake, refreshed
 

@@ -12,10 +12,10 @@ from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, row_pieces
-from codeanatomy.pipeline.tool_rows import DifferingRows, ToolOutcome
+from codeanatomy.pipeline.tasks.chunks import rows_by_owner
+from codeanatomy.pipeline.tasks.pieces import OUTCOME, STORED, Piece, row_pieces
+from codeanatomy.pipeline.tasks.tool_rows import DifferingRows, ToolOutcome
 from support.row_sink import RowSink, written
 
 A, B = (file_id("r", path) for path in ("a.py", "b.py"))

@@ -32,8 +32,8 @@ HERE = decode_report(describer((*ROW_PACKAGES, *TASK_PACKAGES), ())())
 IMPORTED = """
 import sys
 from importlib.metadata import packages_distributions
-import codeanatomy.pipeline.executors.spark_executor, codeanatomy.pipeline.file_stage, obstore
-import codeanatomy.pipeline.graph_stage, codeanatomy.pipeline.solve_stage
+import codeanatomy.pipeline.executors.spark_executor, codeanatomy.pipeline.tasks.file_stage, obstore
+import codeanatomy.pipeline.tasks.graph_stage, codeanatomy.pipeline.tasks.solve_stage
 names = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_module_names)
 owners = packages_distributions()
 print(*sorted({owner.lower() for name in names for owner in owners.get(name, ())}))

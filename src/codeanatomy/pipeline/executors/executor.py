@@ -24,7 +24,7 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.extract.file_rows import FAILURES
 from codeanatomy.file_view import TableReads
-from codeanatomy.pipeline.pieces import COUNTS, Counts, Piece, Pieces
+from codeanatomy.pipeline.tasks.pieces import COUNTS, Counts, Piece, Pieces
 
 # Pieces that an executor holds: a frame, or a list in another process.
 Held: TypeAlias = Any

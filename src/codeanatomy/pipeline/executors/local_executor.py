@@ -32,8 +32,8 @@ from codeanatomy.pipeline.executors.executor import (
 from codeanatomy.pipeline.executors.local_process import Worker, count_finished
 from codeanatomy.pipeline.executors.processes import map_in_forks
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.pieces import COUNTS, Piece, Pieces
-from codeanatomy.pipeline.stored_rows import ReadStored, read_tasks
+from codeanatomy.pipeline.tasks.pieces import COUNTS, Piece, Pieces
+from codeanatomy.pipeline.tasks.stored_rows import ReadStored, read_tasks
 from codeanatomy.progress import run_with_progress
 
 LocalHeld = int

@@ -185,9 +185,9 @@ if __name__ == "__main__":
     sys.meta_path.insert(0, WithoutPandas())
     # Functions are sent by the name of their module, and this one has another name here. The passes are
     # imported before they are needed.
-    from codeanatomy.pipeline import file_stage, graph_stage, solve_stage  # noqa: F401
     from codeanatomy.pipeline.executors import local_executor  # noqa: F401
     from codeanatomy.pipeline.executors.local_process import serve as serve_calls
+    from codeanatomy.pipeline.tasks import file_stage, graph_stage, solve_stage  # noqa: F401
 
     serve_calls(int(sys.argv[1]), *sys.argv[2:])
     # The parent has closed the pipe. Skip the shutdown of the interpreter: libraries print warnings there.

@@ -3,7 +3,7 @@
     executor = SparkExecutor(run, session)
     views = executor.map_tasks("extract", tasks, first_pass, total=2_823)      # one job, a Spark task each
 
-A pass is a frame of pieces (`pipeline.pieces`), kept in Spark's cache on disk until the run ends, and
+A pass is a frame of pieces (`pipeline.tasks.pieces`), kept in Spark's cache on disk until the run ends, and
 computed by one job that brings its small results back with it: counts, data files. Groups meet by an exchange
 of pieces, which are compressed Arrow streams; Spark never sees a row of a table. Only the public DataFrame
 API is used, so a classic session, a notebook's and one of Spark Connect run the same code:
@@ -49,7 +49,7 @@ from codeanatomy.pipeline.executors.executor import (
     progress_text,
 )
 from codeanatomy.pipeline.executors.spark_tables import files_by_table, plan_tables, written_files
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.pieces import (
     COUNTS,
     DDL,
     PIECE_BYTES,
@@ -61,7 +61,7 @@ from codeanatomy.pipeline.pieces import (
     in_batches,
     to_batch,
 )
-from codeanatomy.pipeline.stored_rows import FileReads, ReadStored, read_tasks
+from codeanatomy.pipeline.tasks.stored_rows import FileReads, ReadStored, read_tasks
 from codeanatomy.progress import run_with_progress
 from codeanatomy.spark.jvm import ENGINE_ERRORS
 from codeanatomy.spark.metrics import Described, describe_frame

@@ -41,7 +41,7 @@ from codeanatomy.pipeline.executors.sorted_tables import (
     range_keys,
     split_rows,
 )
-from codeanatomy.pipeline.pieces import MB, PIECE_BYTES, in_batches
+from codeanatomy.pipeline.tasks.pieces import MB, PIECE_BYTES, in_batches
 
 # Packed bytes of all tables that are few; in memory they are some times that.
 FEW_BYTES = 32 * MB

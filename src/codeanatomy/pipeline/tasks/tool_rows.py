@@ -19,11 +19,11 @@ from codeanatomy import catalog
 from codeanatomy.arrow import arrow_schema
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.node_ids import file_id
-from codeanatomy.pipeline.chunks import owner_column, rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.graph_stage import are_same
-from codeanatomy.pipeline.pieces import OUTCOME, STORED, Piece, Pieces, batches_of
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.tasks.chunks import owner_column, rows_by_owner
+from codeanatomy.pipeline.tasks.graph_stage import are_same
+from codeanatomy.pipeline.tasks.pieces import OUTCOME, STORED, Piece, Pieces, batches_of
+from codeanatomy.pipeline.tasks.sinks import Sink
 from codeanatomy.plan.changes import TOOL_TABLES
 
 

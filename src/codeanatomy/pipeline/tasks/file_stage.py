@@ -35,11 +35,19 @@ from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, proje
 from codeanatomy.graph.context import RELATIONS
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import FileColumns, chunk_rows, file_columns
-from codeanatomy.pipeline.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.graph_rows import FileGraphs, GraphOutput, handed_over, key_pieces
-from codeanatomy.pipeline.pieces import PROGRAM, Piece, Pieces, batches_of, counts_piece, cut, task_pieces
-from codeanatomy.pipeline.sinks import Sink
+from codeanatomy.pipeline.tasks.chunks import chunk_name, rows_by_chunk
+from codeanatomy.pipeline.tasks.graph_rows import FileGraphs, GraphOutput, handed_over, key_pieces
+from codeanatomy.pipeline.tasks.pieces import (
+    PROGRAM,
+    Piece,
+    Pieces,
+    batches_of,
+    counts_piece,
+    cut,
+    task_pieces,
+)
+from codeanatomy.pipeline.tasks.sinks import Sink
 from codeanatomy.plan.changes import FILES, TOOL_TABLES
 from codeanatomy.plan.steps import NORMALIZE, RELATE
 from codeanatomy.plan.stored_sources import StoredSources

@@ -32,7 +32,7 @@ from codeanatomy.file_view import FileView, load_views
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
 from codeanatomy.pipeline.frontier import FileOutcome
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.pieces import (
     OUTCOME,
     PROGRAM,
     Piece,
@@ -41,7 +41,7 @@ from codeanatomy.pipeline.pieces import (
     cut,
     joined,
 )
-from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.pipeline.tasks.sinks import OpenSink, Sink
 from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.own_imports import OwnImports

@@ -21,13 +21,13 @@ from codeanatomy.catalog.kinds import Profile
 from codeanatomy.catalog.tables.extract import DELIBERATE_SKIPS
 from codeanatomy.costs import Costs
 from codeanatomy.file_view import FileView
-from codeanatomy.graph.file_facts import FileFacts
+from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, PROPS, PROPS_MAP, TABLES, FileGraph, GraphBuilder
-from codeanatomy.pipeline.chunks import chunk_name
 from codeanatomy.pipeline.executors.sorted_tables import sample_rows
 from codeanatomy.pipeline.key_collisions import owner_rows, pack_keys
-from codeanatomy.pipeline.pieces import KEY_OWNERS, KEYS, Piece, Pieces, cut, row_pieces, sample_piece
+from codeanatomy.pipeline.tasks.chunks import chunk_name
+from codeanatomy.pipeline.tasks.pieces import KEY_OWNERS, KEYS, Piece, Pieces, cut, row_pieces, sample_piece
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.steps import GRAPH
 
@@ -62,7 +62,7 @@ class GraphOutput:
         self._first = ""
         self.counts: Counter[str] = Counter()
 
-    def add(self, tables: Mapping[str, pa.RecordBatch], file: FileFacts) -> None:
+    def add(self, tables: Mapping[str, pa.RecordBatch], file: KeptFacts) -> None:
         """Add rows of a file, which follows those before in the order of ids."""
         self._first = self._first or file.file_id
         for name, rows in tables.items():
@@ -147,7 +147,7 @@ def has_graph(view: FileView) -> bool:
     return bool(row) and row["skipped_reason"] not in DELIBERATE_SKIPS
 
 
-def file_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[FileFacts]:
+def file_facts(batches: Iterable[pa.RecordBatch]) -> Iterator[KeptFacts]:
     """Yield the facts of files that pieces have."""
     for rows in batches:
-        yield from map(FileFacts.unpack, rows.column("facts").to_pylist())
+        yield from map(KeptFacts.unpack, rows.column("facts").to_pylist())

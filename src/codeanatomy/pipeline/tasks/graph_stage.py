@@ -35,9 +35,9 @@ from codeanatomy.graph.rows import NODES, resolution_rows
 from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import chunk_rows, file_columns
-from codeanatomy.pipeline.chunks import file_ids_of
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.graph_rows import (
+from codeanatomy.pipeline.tasks.chunks import file_ids_of
+from codeanatomy.pipeline.tasks.graph_rows import (
     COPIES,
     FACTS,
     NAMED,
@@ -46,8 +46,8 @@ from codeanatomy.pipeline.graph_rows import (
     file_facts,
     key_pieces,
 )
-from codeanatomy.pipeline.impact import BEFORE, file_impact
-from codeanatomy.pipeline.pieces import (
+from codeanatomy.pipeline.tasks.impact import BEFORE, file_impact
+from codeanatomy.pipeline.tasks.pieces import (
     CONTRIBUTIONS,
     MB,
     OUTCOME,
@@ -59,7 +59,7 @@ from codeanatomy.pipeline.pieces import (
     counts_piece,
     row_pieces,
 )
-from codeanatomy.pipeline.sinks import OpenSink, Sink
+from codeanatomy.pipeline.tasks.sinks import OpenSink, Sink
 from codeanatomy.plan.changes import FILES
 from codeanatomy.plan.steps import GRAPH
 from codeanatomy.relate.relation_rows import RELATIONS

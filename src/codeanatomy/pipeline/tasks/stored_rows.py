@@ -25,10 +25,10 @@ from codeanatomy.delta.read.light import light_files
 from codeanatomy.delta.read.predicate import DUCKDB, InList, IsNull, Predicate, Term
 from codeanatomy.delta.store_policy import StorePolicy, register_policy
 from codeanatomy.file_view import Reads, TableReads, key_columns, project
-from codeanatomy.pipeline.chunks import owner_column, rows_by_chunk
 from codeanatomy.pipeline.context import Run
 from codeanatomy.pipeline.executors.executor import StoredRows
-from codeanatomy.pipeline.pieces import MB, Pieces, cut
+from codeanatomy.pipeline.tasks.chunks import owner_column, rows_by_chunk
+from codeanatomy.pipeline.tasks.pieces import MB, Pieces, cut
 
 # Bytes of data files that a task reads.
 READ_BYTES = 16 * MB

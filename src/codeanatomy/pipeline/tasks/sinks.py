@@ -23,7 +23,7 @@ from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
 from codeanatomy.delta.write.data_files import TableWriter
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
-from codeanatomy.pipeline.pieces import MB, Piece, file_piece
+from codeanatomy.pipeline.tasks.pieces import MB, Piece, file_piece
 
 # Arrow bytes of rows that are sorted before they are written: more are several files.
 SORTED_BYTES = 64 * MB

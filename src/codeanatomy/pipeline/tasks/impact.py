@@ -28,9 +28,9 @@ from msgspec import Struct, json
 
 from codeanatomy.arrow import to_python
 from codeanatomy.file_view import TableReads
-from codeanatomy.pipeline.chunks import rows_by_owner
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.pieces import IMPACT, STORED, Piece, Pieces, batches_of
+from codeanatomy.pipeline.tasks.chunks import rows_by_owner
+from codeanatomy.pipeline.tasks.pieces import IMPACT, STORED, Piece, Pieces, batches_of
 from codeanatomy.plan.changes import Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 
