@@ -14,6 +14,7 @@ from codeanatomy.catalog.spec import Table
 from codeanatomy.catalog.tables.extract_trees import LIBCST_FILES_V1
 from codeanatomy.catalog.tables.normalize import TYPE_EXPRS_NORM_V1, TYPE_NODES_V1
 from codeanatomy.extract.libcst_files import libcst_files_v1
+from codeanatomy.file_ids import LIBCST_FIELDS
 from codeanatomy.file_view import LIBCST, Columns, FileView
 from codeanatomy.node_ids import definition_key
 from codeanatomy.normalize.types.names import TypeScope
@@ -29,8 +30,14 @@ from support.libcst_rows import extract_libcst, package, read
 
 
 def pruned(cells: Any) -> dict[str, Columns]:
-    """Only what the rules say they read."""
-    return {name: {field: cells[name][field] for field in fields} for name, fields in LIBCST_LISTS.items()}
+    """Only what the rules say they read, and what ids are made of."""
+    reads = [
+        (name, field)
+        for each in (LIBCST_LISTS, LIBCST_FIELDS)
+        for name, fields in each.items()
+        for field in fields
+    ]
+    return {name: {field: cells[name][field] for other, field in reads if other == name} for name, _ in reads}
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileView:
