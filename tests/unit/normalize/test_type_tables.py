@@ -336,6 +336,8 @@ def annotated(texts: list[str], imported: str) -> FileView:
         "level": [0],
         "is_star": [False],
         "stmt_bstart": [0],
+        "alias_bstart": [0],
+        "alias_bend": [1],
     }
     return FileView("repo", "file", "a.py", {LIBCST: empty})
 
