@@ -28,16 +28,15 @@ from codeanatomy.normalize.types.text import read_type
 from codeanatomy.sources.source_file import Source
 from support.libcst_rows import extract_libcst, package, read
 
+# Only what the rules say they read, and what ids are made of.
+FIELDS = {
+    name: {*LIBCST_LISTS.get(name, ()), *LIBCST_FIELDS.get(name, ())}
+    for name in {**LIBCST_LISTS, **LIBCST_FIELDS}
+}
+
 
 def pruned(cells: Any) -> dict[str, Columns]:
-    """Only what the rules say they read, and what ids are made of."""
-    reads = [
-        (name, field)
-        for each in (LIBCST_LISTS, LIBCST_FIELDS)
-        for name, fields in each.items()
-        for field in fields
-    ]
-    return {name: {field: cells[name][field] for other, field in reads if other == name} for name, _ in reads}
+    return {name: {field: cells[name][field] for field in fields} for name, fields in FIELDS.items()}
 
 
 def file_of(code: str, path: str = "pkg/a.py") -> FileView:
@@ -312,9 +311,7 @@ def test_rows_are_the_same_each_time() -> None:
 
 def annotated(texts: list[str], imported: str) -> FileView:
     """A file of module variables with these annotations, made by hand: LibCST takes long for such texts."""
-    empty: dict[str, Columns] = {
-        name: {field: [] for field in fields} for name, fields in LIBCST_LISTS.items()
-    }
+    empty: dict[str, Columns] = {name: {field: [] for field in fields} for name, fields in FIELDS.items()}
     count = len(texts)
     starts = list(accumulate((len(text) + 4 for text in texts), initial=3))[:-1]
     empty["type_exprs"] = {
