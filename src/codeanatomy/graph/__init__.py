@@ -6,7 +6,7 @@
     resolution            the lists that other files decide: edges of resolution, names outside
     reads                 the columns and fields that are read of each table
     context               ids, syntax tree, definitions and scopes of a file, shared by all lists
-    ast_fallback          LibCST's lists made from CPython's tree, for files LibCST could not read
+    syntax                CPython's syntax tree, indexed by span; LibCST's lists made from it
     definitions           files, modules, classes, functions, imports, diagnostics
     entry_points          definitions that frameworks call, by the rules of the catalogue
     uses                  names, attributes, calls, arguments, literals, syntax nodes
