@@ -132,6 +132,10 @@ class FileView(Struct, frozen=True, dict=True):
         view.__dict__.update(self.__dict__)
         return view
 
+    def without_evidence(self) -> FileView:
+        """Return the file as a module without content."""
+        return FileView(self.repo_id, self.file_id, self.path, {FILES: self.row(FILES), LIBCST: {"refs": {}}})
+
     def row(self, table: str) -> Row:
         """Return the file's row in a nested table; of SCIP its first document; empty if there is none."""
         row: Row | None = self._document if table == SCIP else self.tables.get(table)

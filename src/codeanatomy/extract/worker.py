@@ -10,7 +10,7 @@ chunk is repeated in a new child:
     send(next chunk)    <-      rows of each table, as Arrow streams in a file
     write or pass on            ... already at the next chunk
 
-A caller may have the child do more with the extracted files (`ChunkWork`), which is one more step of each
+A caller may have the child do more with the extracted files (`ChunkWork`), whose parts are more steps of each
 file. Rows are passed in files that both processes map, see `extract.shared_rows`.
 
 Tests: `tests/unit/extract/test_worker.py`.
@@ -103,12 +103,15 @@ class ChunkResult(NamedTuple):
     costs: Mapping[str, int] = {}
 
 
-# Further work on the files of a chunk in the child. Arguments: the files, their rows by table, those that
-# have killed a process here, by number, and a function to be called with its number before each file.
+# Why parts of further work have killed a process, by number of the file, then of the part.
+FailedParts: TypeAlias = Mapping[int, Mapping[int, Problem]]
+# Further work on the files of a chunk in the child. Arguments: the files, their rows by table, the parts that
+# have killed a process here, and a function to be called before each part of each file.
 ChunkWork: TypeAlias = Callable[
-    [Sequence[FileRows], Mapping[str, pa.RecordBatch], Mapping[int, Problem], Callable[[int], None]],
-    ChunkResult,
+    [Sequence[FileRows], Mapping[str, pa.RecordBatch], FailedParts, EnterFile], ChunkResult
 ]
+# Further work has so many parts at most, each of which is a step of a file.
+WORK_PARTS = 2
 
 
 def no_more_work(*_: object) -> ChunkResult:
@@ -208,7 +211,7 @@ def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
     """Wait for the rows of a chunk; send it again, with the failed step skipped, until there are rows."""
     skipped_steps: SkippedSteps = {}
     work_step = len(child.extractors) + 1
-    pack_step = work_step + 1
+    pack_step = work_step + WORK_PARTS
     while True:
         answer = child.receive()
         if isinstance(answer, PackedChunk):
@@ -306,7 +309,7 @@ class _ChildProcess:
             self.stop()
             return StepFailure(file, step, Problem("error", "extract", "crashed", cause))
         problem = Problem("error", "extract", "broken_rows", answer.message)
-        return StepFailure(0, len(self.extractors) + 2, problem)
+        return StepFailure(0, len(self.extractors) + 1 + WORK_PARTS, problem)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -395,12 +398,16 @@ def _pack_chunk(
         with costs.timed(STEP, TYPES):
             files = list(extract_types(task, options, skipped_steps, enter))
     work_step = len(extractors) + 1
-    enter(0, work_step + 1)
+    pack_step = work_step + WORK_PARTS
+    enter(0, pack_step)
     with costs.timed(STEP, PACK):
         batches = table_batches(extract_tables(extractors), files)
-    failed = {file: steps[work_step] for file, steps in skipped_steps.items() if work_step in steps}
-    made = work(files, batches, failed, lambda file: enter(file, work_step))
-    enter(0, work_step + 1)
+    failed = {
+        number: {step - work_step: problem for step, problem in steps.items() if step >= work_step}
+        for number, steps in skipped_steps.items()
+    }
+    made = work(files, batches, failed, lambda number, part: enter(number, work_step + part))
+    enter(0, pack_step)
     rows = {name: batch for name, batch in {**batches, **made.tables}.items() if batch.num_rows}
     with costs.timed(STEP, PACK):
         places = write_rows(file, rows)

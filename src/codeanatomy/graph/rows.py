@@ -103,9 +103,13 @@ class GraphBuilder:
         self._rows = FactRows(*self._kinds, OWN)
         self._read: list[tuple[KeptFacts, dict[str, str]]] = []
 
-    def add(self, file: FileView) -> Sequence[FileGraph]:
-        """Add a file; return the graphs of the files so far if they have enough rows, else none."""
+    def add(self, file: FileView, failure: str | None = None) -> Sequence[FileGraph]:
+        """Add a file; return the graphs of the files so far if they have enough rows, else none.
+
+        Of a file that has killed a process here there is only a diagnostic with this reason, `failure`.
+        """
         context = Context(file)
+        context.failures += [] if failure is None else [failure]
         # First, since the file's own facts include diagnostics about lists that failed.
         shared = shared_facts_of(context)
         facts = facts_of(context, self._lists)

@@ -13,7 +13,7 @@ Traceback (most recent call last):
 codeanatomy.errors.KeyCollision: [CA037] key k is shared by f of app.py in depot, Cart.sum of cart.py in shop
   next: rename one of them, or build one repository under another name: keys are made of names
 
-Files are compared first: rows of files with one id would be mixed by every step. Pass two sends all keys to
+Files are compared first: rows of files with one id would be mixed by every step. Tasks send all keys to
 the driver (16 bytes each), which looks for equal ones, and for those that definition nodes of other
 repositories have in their ids. Only for these it reads the names. A refresh looks up only keys that its
 changed files did not have before: most edits have none.

@@ -12,7 +12,7 @@ import pytest
 
 from codeanatomy.catalog.entry_points import RULES, Rule, rule_set
 from codeanatomy.file_view import iter_rows
-from codeanatomy.graph import file_facts
+from codeanatomy.graph import facts as file_facts
 from codeanatomy.graph.facts import (
     FILE_LISTS,
     SHARED_LISTS,

@@ -17,7 +17,7 @@ from codeanatomy.catalog.settings import ExtractOptions
 from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.partitions import RepositoryListing, partition_files
 from codeanatomy.file_view import FileView
-from codeanatomy.graph import file_facts
+from codeanatomy.graph import facts as file_facts
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.rows import NODES, TABLES

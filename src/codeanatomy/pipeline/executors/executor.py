@@ -1,14 +1,13 @@
 """Define what a build needs of its engine: map over tasks and groups of pieces, read and write tables.
 
-    views  = executor.map_tasks("extract", tasks, first_pass, total=19)     # one call per task
+    views  = executor.map_tasks("extract", tasks, file_stage, total=19)     # one call per task
     solved = executor.map_groups("relate", [views], names, "repo_id", solve)     # one group per repository
-    graph  = executor.map_groups("graph", [views, solved], names, "chunk", second_pass)
+    graph  = executor.map_groups("graph", [views, solved], names, "chunk", graph_stage)
     executor.results(graph, COUNTS)                                         # small results, on the driver
 
-The functions that are mapped are the same for all executors, and so are their rows (`pipeline.first_pass`,
-`pipeline.solve`, `pipeline.second_pass`). `pipeline.executors.spark_executor` is what builds use;
-`pipeline.executors.local_executor` serves machines without Java, and most tests. Tests:
-`tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
+The functions that are mapped are the same for all executors, and so are their rows (`pipeline.tasks`).
+`pipeline.executors.spark_executor` is what builds use; `pipeline.executors.local_executor` serves machines
+without Java, and most tests. Tests: `tests/unit/pipeline/test_executors.py`, `tests/spark/test_executors.py`.
 """
 
 from __future__ import annotations

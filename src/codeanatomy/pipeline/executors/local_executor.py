@@ -1,7 +1,7 @@
 """Run the passes of a build on processes of this machine.
 
     executor = LocalExecutor(run, worker, processes=2)
-    views = executor.map_tasks("extract", tasks, first_pass, total=3)
+    views = executor.map_tasks("extract", tasks, file_stage, total=3)
 
 Pieces stay in the worker process (`local_process`), which forks to use several cores; the process of the
 command reads pinned tables with DuckDB and commits. Rows of a build are in memory. It is for builds with

@@ -1,7 +1,7 @@
 """Sort rows as Arrow, in ranges that fit into a task, for tables whose order is not that of the files.
 
-    rows               [n7 n1 n4] [n2 n9] [n3]       as pass two made them
-    samples            n1 n4 n9                      keys of every so many rows, which came with pass two
+    rows               [n7 n1 n4] [n2 n9] [n3]       as tasks made them
+    samples            n1 n4 n9                      keys of every so many rows, which came with them
     cut                before n4                     into ranges that fit into a task
     split              0:[n1 n2] 1:[n7 n4 n9] 0:[n3]
     sort and write     part-...: n1 n2 n3            part-...: n4 n7 n9

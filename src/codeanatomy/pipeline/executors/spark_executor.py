@@ -1,7 +1,7 @@
 """Run the passes of a build on Spark: any lake, any number of repositories, any kind of session.
 
     executor = SparkExecutor(run, session)
-    views = executor.map_tasks("extract", tasks, first_pass, total=2_823)      # one job, a Spark task each
+    views = executor.map_tasks("extract", tasks, file_stage, total=2_823)      # one job, a Spark task each
 
 A pass is a frame of pieces (`pipeline.tasks.pieces`), kept in Spark's cache on disk until the run ends, and
 computed by one job that brings its small results back with it: counts, data files. Groups meet by an exchange

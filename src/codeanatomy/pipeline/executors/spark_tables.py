@@ -1,6 +1,6 @@
 """Write the rows of tables to data files on executors, each table in its order, in one Spark job.
 
-    pieces        nodes [f1] [f2] [f3]    edges [a.py] [b.py]       as the tasks of pass two have made them
+    pieces        nodes [f1] [f2] [f3]    edges [a.py] [b.py]       as tasks have made them
     plan_tables   nodes: files f1.. f3..  edges_by_dst: cut at n4   from sizes and samples that came with them
     split         (task 0, nodes, file 0, [f1]) (task 1, edges_by_dst, file 1, [n7 n5]) ...
     exchange      task 0: nodes file 0: [f1] [f2] ...   task 1: nodes file 1: [f3] ..., edges_by_dst ...

@@ -14,7 +14,8 @@ Tests: `tests/unit/pipeline/test_file_stage.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, TypeAlias
 from uuid import uuid4
 
@@ -30,11 +31,11 @@ from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FILE, FileRows
 from codeanatomy.extract.partitions import FilePartition, RepositoryRoot
 from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
-from codeanatomy.extract.worker import ChunkResult, Task, extract_task
+from codeanatomy.extract.worker import ChunkResult, EnterFile, FailedParts, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
 from codeanatomy.graph.context import RELATIONS
+from codeanatomy.normalize.rules import DIAGNOSTICS, FileColumns, chunk_rows, file_columns
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
-from codeanatomy.normalize.rules import FileColumns, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.tasks.chunks import chunk_name, rows_by_chunk
 from codeanatomy.pipeline.tasks.graph_rows import FileGraphs, GraphOutput, handed_over, key_pieces
@@ -60,6 +61,9 @@ PROGRAM_SCHEMA = pa.schema(
 )
 # Name of the compiler among the costs.
 COMPILE = "compile_file"
+# Parts of the work on a file, each of which may kill the process: rules and compiler, rows of the graph.
+RULES, GRAPH_ROWS = range(2)
+NO_FAILURES: FailedParts = MappingProxyType({})
 # Rows by table.
 Tables: TypeAlias = Mapping[str, pa.RecordBatch]
 
@@ -119,14 +123,14 @@ class FileStage(Struct, frozen=True):
         self,
         files: Sequence[FileRows],
         extracted: Tables,
-        failed: Mapping[int, Problem],
-        enter: Callable[[int], None],
+        failed: FailedParts,
+        enter: EnterFile,
     ) -> ChunkResult:
-        """Normalize and compile the files of a chunk; `failed` are those that have killed a process here."""
+        """Normalize and compile the files of a chunk; `failed` are parts that have killed a process here."""
         listed = [(number, rows) for number, rows in enumerate(files) if rows.get(FILES) is not None]
         views = [fresh_view(rows) for _, rows in listed]
         problems = {place: failed[number] for place, (number, _) in enumerate(listed) if number in failed}
-        made = self.work_on_views(views, problems, lambda place: enter(listed[place][0]))
+        made = self.work_on_views(views, problems, lambda place, part: enter(listed[place][0], part))
         own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
         first = files[0][FILE] if files else {}
         passed = self.passed_pieces(first.get("repo_id", ""), own, first.get("file_id") or "")
@@ -140,8 +144,8 @@ class FileStage(Struct, frozen=True):
     def work_on_views(
         self,
         views: Sequence[FileView],
-        failed: Mapping[int, Problem] = {},
-        enter: Callable[[int], None] = lambda _: None,
+        failed: FailedParts = NO_FAILURES,
+        enter: EnterFile = lambda *_: None,
     ) -> ChunkResult:
         """Normalize and compile files of one repository, and make their graph rows."""
         if not views:
@@ -152,13 +156,16 @@ class FileStage(Struct, frozen=True):
         output = GraphOutput(repo_id, "", self.sink.targets)
         graphs = FileGraphs(self.profile, output, costs)
         for place, view in enumerate(views):
-            enter(place)
-            problem = failed.get(place)
+            enter(place, RULES)
+            problems = failed.get(place, {})
+            problem, of_graph = problems.get(RULES), problems.get(GRAPH_ROWS)
             made: Mapping[str, Any] = {}
             if repo_id in self.normalized and self._is_selected(NORMALIZE, view):
                 normalized.append(file_columns(view, problem.message if problem else None, costs))
                 made = normalized[-1].tables
-            compiled = self._compiled(view, problem, costs)
+            # Of a file without graph rows others must not know definitions.
+            rest = view if of_graph is None else view.without_evidence()
+            compiled = self._compiled(rest, of_graph or problem, costs)
             if compiled is not None:
                 program = msgpack.encode(compiled.program)
                 chunk = chunk_name(view.file_id, self.chunk_counts[repo_id])
@@ -166,8 +173,10 @@ class FileStage(Struct, frozen=True):
                     {"file_id": view.file_id, "path": view.path, "program": program}
                 )
             if repo_id in self.graphed:
+                enter(place, GRAPH_ROWS)
                 scopes = {} if compiled is None else {RELATIONS: compiled.scopes.columns()}
-                graphs.add(view.with_tables({**made, **scopes}))
+                reports = made if of_graph is None else {DIAGNOSTICS: made.get(DIAGNOSTICS)}
+                graphs.add(rest.with_tables({**reports, **scopes}), of_graph.message if of_graph else None)
         tables = {name: rows for name, rows in chunk_rows(normalized, costs).items() if rows.num_rows}
         pieces = list(self.passed_pieces(repo_id, tables, first))
         for chunk, each in programs.items():

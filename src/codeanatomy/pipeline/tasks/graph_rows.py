@@ -101,11 +101,11 @@ class FileGraphs:
         self._costs = costs
         self._files: list[FileGraph] = []
 
-    def add(self, view: FileView) -> None:
-        """Make the rows of a file, if it has a graph."""
+    def add(self, view: FileView, failure: str | None = None) -> None:
+        """Make the rows of a file, if it has a graph; `failure` is why one has no evidence here."""
         if has_graph(view):
             with self._costs.timed(GRAPH, ROWS_OF_FILES):
-                self._take(self._builder.add(view))
+                self._take(self._builder.add(view, failure))
 
     def finish(self) -> list[FileGraph]:
         """Return the graphs of all files, without the rows that the output has."""

@@ -48,7 +48,7 @@ ENCODED = {
     "cpg_props_map": (*OWNERS, "entity_kind", "node_kind"),
 }
 
-# Contents of pieces that are no rows of a table; programs are those that pass one has compiled.
+# Contents of pieces that are no rows of a table; programs are those that the stage of files has compiled.
 PROGRAM, COUNTS, DATA_FILE, OUTCOME = "program", "counts", "data_file", "outcome"
 # Before the name of a table: its stored rows.
 STORED = "stored "

@@ -1,7 +1,7 @@
 """Solve repositories from the programs of their files, and emit the relations of each file.
 
     work = Solve({"requests": SolveScope()}, sink, processes=2)
-    work(groups)       # pieces: relations for pass two, data files, counts, files with other relations
+    work(groups)       # pieces: relations for the graph, data files, counts, files with other relations
 
 A repository is solved in one process, because what a name or a value means may depend on any of its files.
 The relations are then emitted by several processes that are forked from the solved state, chunk by chunk. So
