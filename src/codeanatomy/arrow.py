@@ -145,6 +145,18 @@ def decode_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArr
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def rank_values(column: pa.DictionaryArray) -> pa.Array:
+    """Return the rank of the value of each row among the distinct values; null has none.
+
+    >>> rank_values(pa.array(["b", None, "a", "b"]).dictionary_encode()).to_pylist()
+    [1, None, 0, 1]
+    """
+    count = len(column.dictionary)
+    ranks = np.empty(count, np.int32)
+    ranks[pc.array_sort_indices(column.dictionary).to_numpy()] = np.arange(count, dtype=np.int32)
+    return pa.array(ranks).take(column.indices)
+
+
 def number_values(
     columns: Iterable[pa.Array],
 ) -> tuple[np.ndarray[Any, np.dtype[Any]], list[tuple[Any, ...]]]:

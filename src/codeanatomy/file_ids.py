@@ -24,6 +24,8 @@ from itertools import compress, pairwise
 from typing import Any, TypeAlias
 from unicodedata import normalize
 
+import numpy as np
+import pyarrow as pa
 from msgspec import Struct
 
 from codeanatomy.definitions import numbered_path
@@ -58,6 +60,9 @@ LIBCST_FIELDS: Mapping[str, tuple[str, ...]] = {
 BLOCK_FIELDS = ("scope_key", "parent_key", "type", "name", "lineno")
 UNIT_FIELDS = ("code_unit_key", "parent_key", "name", "bstart", "bend")
 END = 1 << 62
+# The digits of the numbers below a thousand, and how many numbers have twice as many digits.
+THOUSAND = np.array([list(f"{number:03}".encode()) for number in range(1000)], np.uint8)
+MOST_NUMBERS = len(THOUSAND) ** 2
 MODULE_PATH = ""
 
 
@@ -359,13 +364,22 @@ class FileIds:
             return self.packed.keys[owner]
         return definition_key("", self.packed.keys[0], f"{self.ast(node)} {name}")
 
-    def ast_ids(self, count: int) -> list[str]:
-        """Return the ids of all nodes of a syntax tree with so many nodes."""
-        ids: list[str] = []
-        for (first, owner, number), (end, _, _) in pairwise([*self._runs, (count, 0, 0)]):
-            head = f"{PREFIXES['AST_NODE']}:{self.packed.keys[owner]}."
-            ids += [head + number_text(each) for each in range(number, number + end - first)]
-        return ids
+    def ast_ids(self, count: int) -> pa.StringArray:
+        """Return the ids of all nodes of a syntax tree with so many nodes.
+
+        They have the same length: text is put together in columns, which takes a third of the time of strings.
+        """
+        if count > MOST_NUMBERS:
+            return pa.array([self.ast(node) for node in range(count)], pa.string())
+        heads = [f"{PREFIXES['AST_NODE']}:{key}.".encode() for key in self.packed.keys]
+        width = len(heads[0]) + 2 * THOUSAND.shape[1]
+        firsts, owners, numbers = np.array(self._runs).T
+        sizes = np.diff(firsts, append=count)
+        high, low = np.divmod(np.arange(count) + (numbers - firsts).repeat(sizes), len(THOUSAND))
+        of_keys = np.frombuffer(b"".join(heads), np.uint8).reshape(len(heads), -1)
+        text = np.hstack([of_keys[owners].repeat(sizes, axis=0), THOUSAND[high], THOUSAND[low]])
+        offsets = np.arange(0, width * count + 1, width, np.int32)
+        return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def _run(self, node: int) -> tuple[int, int, int]:
         """Return the run that a syntax node is in."""

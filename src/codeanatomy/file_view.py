@@ -35,6 +35,8 @@ from codeanatomy.node_ids import file_id as id_of_file
 
 # Equally long lists by name: the fields of a list of structs, or the columns of rows.
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
+# The values of a column of facts: a list, or an Arrow array of values that nothing but rows need.
+Cells: TypeAlias = Sequence[Any] | pa.Array
 # The row of a file in a table with one row per file, by column.
 Row: TypeAlias = Mapping[str, Any]
 # What is read of a table: by column the fields of its list of structs; of () the whole column.

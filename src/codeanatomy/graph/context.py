@@ -68,7 +68,7 @@ class Context:
 
     def id_of_syntax(self, kind: str, node: int) -> str:
         """Return the id of a node that is numbered as its syntax node."""
-        return f"{PREFIXES[kind]}:{self.syntax.ids[node].partition(':')[2]}"
+        return f"{PREFIXES[kind]}:{self.ids.ast(node).partition(':')[2]}"
 
     @cached_property
     def unit_keys(self) -> dict[str, str]:

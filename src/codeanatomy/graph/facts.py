@@ -118,7 +118,6 @@ def _with_aliases(contained: Columns, aliases: Columns) -> Columns:
 def _spelled(context: Context, facts: Lists) -> Columns:
     """Pair nodes with their syntax nodes, for all lists that have them."""
     kinds = {kind.made_of.of for kind in NODE_KINDS.values() if kind.name in SPELLED}
-    ids = context.syntax.ids
     rows: list[tuple[Any, ...]] = []
     for name in sorted(kinds & facts.keys()):
         columns = facts[name]
@@ -126,11 +125,12 @@ def _spelled(context: Context, facts: Lists) -> Columns:
             continue
         spans = [columns.get(end) or [None] * len(columns["node_id"]) for end in ("bstart", "bend")]
         rows += [
-            (node, ids[ast_id], start, end)
+            (node, ast_id, start, end)
             for node, ast_id, start, end in zip(columns["node_id"], columns["ast_id"], *spans, strict=True)
             if ast_id is not None
         ]
-    return columns_of(list(dict.fromkeys(rows)), "src_id", "dst_id", "bstart", "bend")
+    unique = columns_of(list(dict.fromkeys(rows)), "src_id", "dst_id", "bstart", "bend")
+    return {**unique, "dst_id": context.syntax.ids_of(unique["dst_id"])}
 
 
 SPELLED = frozenset(kind for ends in EDGE_KINDS["SYNTAX_OF"].ends for kind in ends.src)

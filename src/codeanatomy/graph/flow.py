@@ -342,10 +342,11 @@ def anchors(context: Context, compiled: Sequence[Columns]) -> Columns:
             continue
         exact = syntax.last(start, end)
         # The span of a call over several lines begins at the attribute.
-        anchor = syntax.id_of(syntax.ending(start, end) if exact is None else exact)
+        anchor = syntax.ending(start, end) if exact is None else exact
         if anchor is not None:
             rows.append((node, anchor, start, end))
-    return columns_of(rows, "src_id", "dst_id", "bstart", "bend")
+    columns = columns_of(rows, "src_id", "dst_id", "bstart", "bend")
+    return {**columns, "dst_id": syntax.ids_of(columns["dst_id"])}
 
 
 def instructions(context: Context) -> Columns:

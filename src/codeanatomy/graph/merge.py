@@ -48,9 +48,12 @@ SCHEMA = arrow_schema(catalog.table(SHARED))
 def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
     """Return the shared rows of a file as one row of `graph_shared_v1`."""
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
-    # Copied: the stream of a slice has bytes of its neighbours, and equal rows must have equal bytes.
-    own = {name: tables[name].take(pa.array(range(tables[name].num_rows), pa.int64())) for name in COLUMNS}
-    streams = {column: pack_rows(own[name]) for name, column in COLUMNS.items()}
+    # Copied, and as texts: the stream of a slice has bytes of its neighbours, and codes depend on them; equal
+    # rows must have equal bytes.
+    streams = {}
+    for name, column in COLUMNS.items():
+        own = tables[name].take(pa.array(range(tables[name].num_rows), pa.int64()))
+        streams[column] = pack_rows(own.cast(arrow_schema(catalog.table(name))))
     return pa.RecordBatch.from_pylist([{**cells, **streams}], SCHEMA)
 
 

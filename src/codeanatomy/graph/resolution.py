@@ -40,7 +40,7 @@ from codeanatomy.node_ids import key_of, module_id, natural_id, node_id, number_
 # Kinds of nodes that have the reasons why they could not be resolved.
 REASONED = frozenset(kind.name for kind in NODE_KINDS.values() if UNRESOLVED_PROP in kind.props)
 # Kinds of nodes whose qualified name begins with that of their module.
-IN_MODULE = pa.array(kind.name for kind in NODE_KINDS.values() if kind.in_module)
+IN_MODULE = frozenset(kind.name for kind in NODE_KINDS.values() if kind.in_module)
 # Entity id, node kind (None for an edge), key, type, value.
 Property: TypeAlias = tuple[str, str | None, str, str, Any]
 NOTHING: Columns = {}
@@ -262,7 +262,8 @@ def complete_names(nodes: pa.RecordBatch, module_names: Mapping[str, str]) -> pa
     [{'name': 'cart', 'qualname': 'shop.cart'}, {'name': 'Cart', 'qualname': 'shop.cart.Cart'}]
     """
     files = nodes.column("file_id").dictionary_encode()
-    modules = [module_names[file_id] for file_id in files.dictionary.to_pylist()]
+    # Codes may be those of further files.
+    modules = [module_names.get(file_id, "") for file_id in files.dictionary.to_pylist()]
     own = pa.array(modules, pa.string()).take(files.indices)
     last = pa.array([each.rpartition(".")[2] for each in modules], pa.string()).take(files.indices)
     is_module = pc.equal(nodes.column("node_kind"), "MODULE")

@@ -20,7 +20,7 @@ Tests: `tests/unit/graph/test_rows.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -30,15 +30,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array
+from codeanatomy.arrow import array, decode_texts
 from codeanatomy.catalog.entry_points import RULES, Rule, rule_set
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind, Profile
-from codeanatomy.file_view import Columns, FileView
+from codeanatomy.file_view import Cells, Columns, FileView
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.facts import KeptFacts, Lists, collect_facts, facts_of, shared_facts_of
 from codeanatomy.graph.resolution import IN_MODULE, Property, ResolvedFile
 from codeanatomy.graph.table_rows import (
     FILE_NUMBER,
+    Indexes,
     TableRows,
     no_rows,
     repeated,
@@ -49,6 +50,8 @@ from codeanatomy.graph.table_rows import (
 from codeanatomy.node_ids import edge_id
 
 NODES, EDGES, PROPS, PROPS_MAP = "cpg_nodes", "cpg_edges", "cpg_props", "cpg_props_map"
+# Nodes that lack the name of their module.
+NAMED = "named nodes"
 TABLES = (NODES, EDGES, PROPS, PROPS_MAP)
 # The fields that distinguish edges of the same kind and ends, in the order that they are numbered by.
 REPEAT_KEY = ("role", "ordinal", "bstart", "bend")
@@ -58,6 +61,8 @@ OWN = ("repo_id", "file_id", "path", "owner_file_id")
 SHARED = ("repo_id", "file_id", "owner_file_id")
 # Nodes and edges that are converted to Arrow together, about: files are, until they have so many.
 BATCH_ROWS = 50_000
+# In place of null.
+NO_NUMBER = -1
 
 
 class FileGraph(NamedTuple):
@@ -100,7 +105,7 @@ class GraphBuilder:
     def __init__(self, profile: Profile) -> None:
         self._kinds = kinds_of(profile)
         self._lists = {kind.made_of.of for of_table in self._kinds for kind in of_table}
-        self._rows = FactRows(*self._kinds, OWN)
+        self._rows = FactRows(*self._kinds, OWN, IN_MODULE)
         self._read: list[tuple[KeptFacts, dict[str, str]]] = []
 
     def add(self, file: FileView, failure: str | None = None) -> Sequence[FileGraph]:
@@ -123,18 +128,11 @@ class GraphBuilder:
     def finish(self) -> Sequence[FileGraph]:
         """Return the graphs of the files that were not returned yet."""
         graphs = [
-            FileGraph(*_without_names(tables), *read)
+            FileGraph(tables, tables.pop(NAMED), *read)
             for tables, read in zip(self._rows.batches(), self._read, strict=True)
         ]
-        self._rows, self._read = FactRows(*self._kinds, OWN), []
+        self._rows, self._read = FactRows(*self._kinds, OWN, IN_MODULE), []
         return graphs
-
-
-def _without_names(tables: dict[str, pa.RecordBatch]) -> tuple[dict[str, pa.RecordBatch], pa.RecordBatch]:
-    """Divide the nodes of a file by whether they lack the name of their module."""
-    nodes = tables[NODES]
-    is_named = pc.is_in(nodes.column("node_kind"), value_set=IN_MODULE)
-    return {**tables, NODES: nodes.filter(pc.invert(is_named))}, nodes.filter(is_named)
 
 
 def rows_of_files(files: Iterable[FileView], profile: Profile) -> Iterator[FileGraph]:
@@ -165,47 +163,59 @@ def resolution_rows(
 class FactRows:
     """Make the rows of nodes, edges and properties from the facts of files."""
 
-    def __init__(self, nodes: Sequence[NodeKind], edges: Sequence[EdgeKind], of_files: Sequence[str]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[NodeKind],
+        edges: Sequence[EdgeKind],
+        of_files: Sequence[str],
+        named: Collection[str] = (),
+    ) -> None:
         self._kinds = nodes, edges
-        self._nodes, self._edges = (
-            TableRows(NODES, of_files),
-            TableRows(EDGES, [each for each in of_files if each != "file_id"]),
-        )
+        # Kinds of the nodes that are apart from the others.
+        self._named_kinds = named
+        self._nodes, self._named = TableRows(NODES, of_files), TableRows(NODES, of_files)
+        self._edges = TableRows(EDGES, [each for each in of_files if each != "file_id"])
         self._properties: list[list[Property]] = []
         self._owners: list[RowOwner] = []
 
     @property
     def count(self) -> int:
         """The number of nodes and edges so far."""
-        return self._nodes.count + self._edges.count
+        return self._nodes.count + self._named.count + self._edges.count
 
     def add(self, facts: Lists, owner: RowOwner, more: Iterable[Property] = ()) -> None:
         """Add the rows of a file, with further properties."""
         nodes, edges = self._kinds
         properties = list(more)
-        # The lines of nodes by their first byte.
-        lines: dict[int, int] = {}
         for node in nodes:
             if facts.get(node.made_of.of):
-                _add_nodes(node, _fields(node, facts), lines, self._nodes, properties)
+                rows = self._named if node.name in self._named_kinds else self._nodes
+                _add_nodes(node, _fields(node, facts), rows, properties)
         for edge in edges:
             if facts.get(edge.made_of.of):
-                _add_edges(edge, _fields(edge, facts), lines, self._edges, properties)
+                _add_edges(edge, _fields(edge, facts), self._edges, properties)
         constants = {**owner._asdict(), "owner_file_id": owner.file_id}
-        self._nodes.end_file(constants)
-        self._edges.end_file(constants)
+        for table in (self._nodes, self._named, self._edges):
+            table.end_file(constants)
         self._properties.append(properties)
         self._owners.append(owner)
 
     def batches(self) -> list[dict[str, pa.RecordBatch]]:
         """Return the rows of each file by table, in the order of tables."""
+        nodes, named = self._nodes.ordered(), self._named.ordered()
+        placed = [(nodes, self._nodes.counts), (named, self._named.counts)]
+        edges = _with_lines(self._edges.ordered(), self._edges.counts, placed)
         rows = zip(
-            self._nodes.batches(),
-            self._edges.batches(),
+            split(nodes, self._nodes.counts),
+            split(named, self._named.counts),
+            split(edges, self._edges.counts),
             property_rows(self._properties, self._owners),
             strict=True,
         )
-        return [{NODES: nodes, EDGES: edges, **properties} for nodes, edges, properties in rows]
+        return [
+            {NODES: own, NAMED: named_nodes, EDGES: own_edges, **properties}
+            for own, named_nodes, own_edges, properties in rows
+        ]
 
 
 def _fields(kind: NodeKind | EdgeKind, facts: Lists) -> Columns:
@@ -214,19 +224,12 @@ def _fields(kind: NodeKind | EdgeKind, facts: Lists) -> Columns:
     return {**rows, **{name: rows[field] for name, field in fields.items()}} if fields else rows
 
 
-def _add_nodes(
-    kind: NodeKind, facts: Columns, lines: dict[int, int], rows: TableRows, properties: list[Property]
-) -> None:
+def _add_nodes(kind: NodeKind, facts: Columns, rows: TableRows, properties: list[Property]) -> None:
     ids = facts.get("node_id", ())
-    if not ids:
+    if not len(ids):
         return
     kept = _first_indexes(ids)
     rows.add(facts, kept, len(ids), {"node_kind": kind.name})
-    starts, own_lines = facts.get("bstart") or (), facts.get("line") or ()
-    if len(kept) < len(ids) and starts and own_lines:
-        starts, own_lines = [starts[index] for index in kept], [own_lines[index] for index in kept]
-    places = zip(starts, own_lines, strict=False)
-    lines.update({start: line for start, line in places if start is not None and line is not None})
     for prop in kind.props:
         cells = _cells(facts.get(prop.name), kept, len(ids))
         properties += [
@@ -234,11 +237,19 @@ def _add_nodes(
         ]
 
 
-def _first_indexes(ids: Sequence[str]) -> Sequence[int]:
+def _first_indexes(ids: Cells) -> Sequence[int]:
     """Return the index of the first occurrence of each id."""
-    if len(set(ids)) == len(ids):
+    if _count_values(ids) == len(ids):
         return range(len(ids))
     return sorted(dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True)).values())
+
+
+def _count_values(ids: Cells) -> int:
+    """Return the number of distinct ids; codes are compared as numbers."""
+    if not isinstance(ids, pa.Array):
+        return len(set(ids))
+    count: int = pc.count_distinct(getattr(ids, "indices", ids)).as_py()
+    return count
 
 
 def _cells(values: Sequence[Any] | None, kept: Sequence[int], count: int) -> Iterable[tuple[int, Any]]:
@@ -248,15 +259,9 @@ def _cells(values: Sequence[Any] | None, kept: Sequence[int], count: int) -> Ite
     return enumerate(values) if len(kept) == count else [(index, values[index]) for index in kept]
 
 
-def _add_edges(
-    kind: EdgeKind,
-    facts: Columns,
-    lines: Mapping[int, int],
-    rows: TableRows,
-    properties: list[Property],
-) -> None:
+def _add_edges(kind: EdgeKind, facts: Columns, rows: TableRows, properties: list[Property]) -> None:
     sources, targets = facts.get("src_id", ()), facts.get("dst_id", ())
-    if not sources:
+    if not len(sources):
         return
     kept, repeats = number_edges(sources, targets, facts)
     constants: dict[str, Any] = {"edge_kind": kind.name}
@@ -269,9 +274,8 @@ def _add_edges(
         "src_node_id": sources,
         "dst_node_id": targets,
         "repeat": repeats or (),
-        "line": _lines_of(facts, lines),
     }
-    if kept:
+    if len(kept):
         rows.add(columns, kept, len(sources), constants)
     for prop in kind.props:
         cells = _cells(facts.get(prop.name), kept, len(sources))
@@ -282,19 +286,18 @@ def _add_edges(
                 properties.append((entity, None, prop.name, prop.type, cell))
 
 
-def number_edges(
-    sources: Sequence[str | None], targets: Sequence[str | None], facts: Columns
-) -> tuple[Sequence[int], list[int] | None]:
+def number_edges(sources: Cells, targets: Cells, facts: Columns) -> tuple[Sequence[int], list[int] | None]:
     """Return the indexes of the edges of a kind, each edge once, and the value of `repeat` by index.
 
     Edges have both ends. Those of the same ends are numbered by role, ordinal and span, null first; they are
     one edge if these are equal, too. None: `repeat` is 0 in all, as in most lists.
     """
-    size, starts, ends = len(sources), set(sources), set(targets)
-    whole = None not in starts and None not in ends
-    one_each = size in (len(starts), len(ends)) or len(set(zip(sources, targets, strict=True))) == size
-    if whole and one_each:
-        return range(size), None
+    size = len(sources)
+    if size in (_count_values(sources), _count_values(targets)):
+        return _with_both(sources, targets), None
+    sources, targets = list(_texts(sources)), list(_texts(targets))
+    if len(set(zip(sources, targets, strict=True))) == size:
+        return _with_both(sources, targets), None
     first: dict[tuple[str | None, str | None], int] = {}
     shared: defaultdict[int, list[int]] = defaultdict(list)
     dropped: set[int] = set()
@@ -317,11 +320,52 @@ def number_edges(
     return kept, repeats if any(repeats) else None
 
 
-def _lines_of(facts: Columns, lines: Mapping[int, int]) -> list[int | None]:
-    """Return the lines of edges: as in the facts, else those of nodes that start at the same byte."""
-    starts = facts.get("bstart", ())
-    known = facts.get("line") or map(lines.get, starts)
-    return [None if start is None else line for start, line in zip(starts, known, strict=True)]
+def _with_both(sources: Cells, targets: Cells) -> Sequence[int]:
+    """Return the indexes of the edges that have both ends."""
+    lacking = {index for ends in (sources, targets) for index in _nulls(ends)}
+    return [index for index in range(len(sources)) if index not in lacking] if lacking else range(len(sources))
+
+
+def _nulls(ends: Cells) -> Sequence[int]:
+    """Return the indexes of the values that are null."""
+    if isinstance(ends, pa.Array):
+        return np.flatnonzero(ends.is_null()).tolist() if ends.null_count else ()
+    return [index for index, end in enumerate(ends) if end is None] if None in ends else ()
+
+
+def _texts(ends: Cells) -> Sequence[str | None]:
+    return ends.to_pylist() if isinstance(ends, pa.Array) else ends
+
+
+def _with_lines(
+    edges: pa.RecordBatch, counts: Sequence[int], nodes: Iterable[tuple[pa.RecordBatch, Sequence[int]]]
+) -> pa.RecordBatch:
+    """Give edges that have a span and no line that of the nodes of the file which start at the same byte.
+
+    Both are rows of several files, with the number of rows of each.
+    """
+    if not edges.num_rows:
+        return edges
+    files, starts, lines = _places(edges, counts)
+    of, at, known = map(np.concatenate, zip(*(_places(*rows) for rows in nodes), strict=True))
+    # The bytes of each file up to its last node, one file after the other.
+    sizes = np.zeros(len(counts), np.int64)
+    np.maximum.at(sizes, of, at + 1)
+    firsts = sizes.cumsum() - sizes
+    by_byte = np.full(sizes.sum() + 1, NO_NUMBER, np.int32)
+    is_known = (at >= 0) & (known >= 0)
+    by_byte[(firsts[of] + at)[is_known]] = known[is_known]
+    lacking = np.flatnonzero((lines < 0) & (starts >= 0) & (starts < sizes[files]))
+    lines = np.where(starts < 0, NO_NUMBER, lines)
+    lines[lacking] = by_byte[firsts[files[lacking]] + starts[lacking]]
+    number = edges.schema.get_field_index("line")
+    return edges.set_column(number, edges.schema.field(number), pa.array(lines, mask=lines < 0))
+
+
+def _places(rows: pa.RecordBatch, counts: Sequence[int]) -> tuple[Indexes, Indexes, Indexes]:
+    """Return the number of the file, the first byte and the line of rows of several files."""
+    starts, lines = (rows.column(name).fill_null(NO_NUMBER).to_numpy() for name in ("bstart", "line"))
+    return np.arange(len(counts)).repeat(counts), starts, lines
 
 
 def property_rows(
@@ -383,7 +427,8 @@ def _property_maps(rows: pa.RecordBatch, firsts: Sequence[int]) -> pa.RecordBatc
     """Return one row per entity, from rows in the order of entities and the index of the first of each."""
     schema = schema_of(PROPS_MAP)
     fields = list(schema.field("props").type.value_type)
-    structs = pa.StructArray.from_arrays([rows.column(field.name) for field in fields], fields=fields)
+    cells = [decode_texts(rows.column(field.name)) for field in fields]
+    structs = pa.StructArray.from_arrays(cells, fields=fields)
     offsets = pa.array([*firsts, rows.num_rows], pa.int32())
     at = pa.array(firsts, pa.int64())
     columns = [

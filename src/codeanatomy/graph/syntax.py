@@ -2,7 +2,7 @@
 
     syntax.at(4, 9)                          # indexes of the nodes with this span, outermost first
     syntax.first(4, 9, ("Call",))            # the first of these classes
-    syntax.ids[7]                            # id of node 7 in the graph
+    syntax.id_of(7)                          # id of node 7 in the graph
     lists_from_ast(syntax, file)["refs"]     # names and attributes, for files that LibCST could not read
 
 Evidence that only LibCST has is left out of these lists: comments, and the positions of names in handlers,
@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from codeanatomy.file_ids import FileIds
 from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
@@ -48,7 +50,7 @@ class Syntax:
         self.bstart: Sequence[int | None] = nodes.get("bstart", empty)
         self.bend: Sequence[int | None] = nodes.get("bend", empty)
         self.line: Sequence[int | None] = nodes.get("line", empty)
-        self.ids = ids.ast_ids(len(self.kind))
+        self._ids = ids
         self._at: dict[tuple[int | None, int | None], list[int]] = {}
         for node, span in enumerate(zip(self.bstart, self.bend, strict=True)):
             if span[0] is not None:
@@ -107,7 +109,16 @@ class Syntax:
 
     def id_of(self, node: int | None) -> str | None:
         """Return the id of a node; None for None."""
-        return None if node is None else self.ids[node]
+        return None if node is None else self._ids.ast(node)
+
+    @cached_property
+    def ids(self) -> pa.StringArray:
+        """The ids of all nodes."""
+        return self._ids.ast_ids(len(self))
+
+    def ids_of(self, nodes: Sequence[int | None]) -> pa.DictionaryArray:
+        """Return the ids of some nodes, as codes: null for None."""
+        return pa.DictionaryArray.from_arrays(pa.array(nodes, pa.int32()), self.ids)
 
 
 def lists_from_ast(syntax: Syntax, file: FileView) -> dict[str, Columns]:

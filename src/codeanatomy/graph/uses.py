@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
@@ -135,15 +137,14 @@ def ast(context: Context) -> Columns:
     syntax = context.syntax
     if not len(syntax):
         return {}
-    ids = syntax.ids
+    # As Arrow what the nodes and the edges between them have in common.
+    spans = zip(SPAN, (syntax.bstart, syntax.bend, syntax.line), strict=True)
     return {
-        "node_id": ids,
-        "parent_id": [None if parent is None else ids[parent] for parent in syntax.parent],
+        "node_id": syntax.ids,
+        "parent_id": syntax.ids_of(syntax.parent),
         "subkind": syntax.kind,
-        "slot": syntax.slot,
-        "idx": syntax.columns["idx"],
+        "slot": pa.array(syntax.slot, pa.string()),
+        "idx": pa.array(syntax.columns["idx"], pa.int32()),
         "name": syntax.name,
-        "bstart": syntax.bstart,
-        "bend": syntax.bend,
-        "line": syntax.line,
+        **{name: pa.array(cells, pa.int64()) for name, cells in spans},
     }

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from codeanatomy.arrow import number_values
+from codeanatomy.arrow import number_values, rank_values
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
@@ -187,20 +187,12 @@ def sort_order(keys: Sequence[str], rows: pa.RecordBatch) -> pa.Array:
             if len(codes.dictionary) == 1 and not codes.null_count:
                 continue
             is_ranked |= pa.types.is_string(column.type)
-            column = _ranks(codes)
+            column = rank_values(codes)
         columns[key] = column
     if not columns:
         return pa.array(np.arange(rows.num_rows))
     compared = pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
     return pc.sort_indices(compared, sort_keys=_ascending(columns))
-
-
-def _ranks(codes: pa.DictionaryArray) -> pa.Array:
-    """Return the rank of the value of each row among the distinct values; null has none."""
-    count = len(codes.dictionary)
-    ranks = np.empty(count, np.int32)
-    ranks[pc.array_sort_indices(codes.dictionary).to_numpy()] = np.arange(count, dtype=np.int32)
-    return pa.array(ranks).take(codes.indices)
 
 
 def _sorted(keys: Sequence[str], rows: pa.Table) -> pa.Table:

@@ -31,23 +31,12 @@ from msgspec import json
 from codeanatomy.arrow import encode_texts, pack_rows, unpack_rows
 from codeanatomy.costs import costs_in, without_costs
 from codeanatomy.delta.log.entries import DataFile
+from codeanatomy.graph.table_rows import CODED
 
 MB = 1024 * 1024
 PIECE_BYTES = 4 * MB
 # Rows of a piece of a flat table: about two megabytes.
 PIECE_ROWS = 64 * 1024
-# By flat table: texts that repeat. As codes, a million edges take half the bytes and half the time to sort.
-OWNERS = ("repo_id", "owner_file_id")
-ENCODED = {
-    "cpg_nodes": (*OWNERS, "node_kind", "subkind", "file_id", "path"),
-    "cpg_edges": (
-        *(*OWNERS, "edge_kind", "path"),
-        *("origin", "resolution_method", "rule_name"),
-    ),
-    "cpg_props": (*OWNERS, "entity_kind", "node_kind", "prop_key", "value_type"),
-    "cpg_props_map": (*OWNERS, "entity_kind", "node_kind"),
-}
-
 # Contents of pieces that are no rows of a table; programs are those that the stage of files has compiled.
 PROGRAM, COUNTS, DATA_FILE, OUTCOME = "program", "counts", "data_file", "outcome"
 # Before the name of a table: its stored rows.
@@ -101,7 +90,7 @@ def cut(repo_id: str, chunk: str, name: str, data: bytes, key: str | None = None
 
 def row_pieces(repo_id: str, chunk: str, name: str, rows: pa.RecordBatch, key: str | None = None) -> Pieces:
     """Yield rows as streams that can be read one by one, numbered in their keys; a row is never cut."""
-    lead, encoded = chunk if key is None else key, ENCODED.get(name, ())
+    lead, encoded = chunk if key is None else key, CODED.get(name, ())
     slices = (rows.slice(start, PIECE_ROWS) for start in range(0, rows.num_rows, PIECE_ROWS))
     streams = (data for part in slices for data in _streams(encode_texts(part, encoded)))
     for number, data in enumerate(streams):
