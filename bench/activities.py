@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec import msgpack
 from processor import Processor
 
@@ -55,7 +54,7 @@ from codeanatomy.graph.merge import SHARED, shared_row
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.resolution import ResolvedFile, complete_names
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP, resolution_rows, rows_of_files
-from codeanatomy.graph.table_rows import sort_rows
+from codeanatomy.graph.table_rows import sort_files
 from codeanatomy.normalize.rules import FILE_TABLES, chunk_rows, file_columns
 from codeanatomy.pipeline.executors.sorted_tables import in_order
 from codeanatomy.pipeline.tasks.graph_rows import COPIES
@@ -269,11 +268,11 @@ def resolve(clock: Clock, worked: WorkedFiles, relations: dict[str, pa.RecordBat
     made = list(resolution_rows(files, "default"))
     clock.switch("resolution: rows of no file, sort nodes")
     tables = []
-    for file, rows in zip(files, made, strict=True):
-        mine = nodes.filter(pc.equal(nodes.column("file_id"), file.facts.file_id))
-        sorted_nodes = sort_rows(NODES, pa.concat_batches([rows.tables[NODES], mine]))
+    whole = pa.concat_batches([nodes, *(rows.tables[NODES] for rows in made)])
+    nodes_of = sort_files(NODES, whole, [file.facts.file_id for file in files])
+    for file, rows, own_nodes in zip(files, made, nodes_of, strict=True):
         shared = shared_row(file.facts, rows.shared)
-        tables.append({**rows.tables, NODES: sorted_nodes, SHARED: shared})
+        tables.append({**rows.tables, NODES: own_nodes, SHARED: shared})
     clock.switch("resolution: pack")
     graph = packed(tables)
     clock.switch("")

@@ -111,6 +111,11 @@ class RuleSet:
             for rule in rules
             for patterns in (rule.call, rule.written, rule.base, rule.name, rule.path)
         }
+        # Any pattern, by whether a site has a callee: for most sites one search finds nothing.
+        self._any = {
+            True: match_any(pattern for rule in rules for pattern in rule.call),
+            False: match_any(pattern for rule in rules for pattern in rule.written),
+        }
         self._at_sites: dict[tuple[bool, str], list[Rule]] = {}
         self._of_classes: dict[frozenset[str], list[tuple[Rule, str]]] = {}
 
@@ -118,8 +123,9 @@ class RuleSet:
         """Return the rules of a decorator or call: by its callee or, if it has none, by its text."""
         key = (bool(callee), callee or written)
         if key not in self._at_sites:
+            rules = self.rules if self._any[key[0]].fullmatch(key[1]) else ()
             self._at_sites[key] = [
-                each for each in self.rules if self._fits(each.call if callee else each.written, key[1])
+                each for each in rules if self._fits(each.call if callee else each.written, key[1])
             ]
         return self._at_sites[key]
 

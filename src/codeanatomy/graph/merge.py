@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, decode_texts, pack_rows, unpack_rows
 from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.resolution import Property
 from codeanatomy.graph.rows import (
@@ -43,6 +44,8 @@ KEYS = {
     PROPS: ("entity_id", "prop_key"),
 }
 SCHEMA = arrow_schema(catalog.table(SHARED))
+# By table: its rows without codes.
+TEXTS = {name: arrow_schema(catalog.table(name)) for name in COLUMNS}
 
 
 def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
@@ -50,11 +53,20 @@ def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.Reco
     cells = {"repo_id": file.repo_id, "file_id": file.file_id, "path": file.path}
     # Copied, and as texts: the stream of a slice has bytes of its neighbours, and codes depend on them; equal
     # rows must have equal bytes.
-    streams = {}
-    for name, column in COLUMNS.items():
-        own = tables[name].take(pa.array(range(tables[name].num_rows), pa.int64()))
-        streams[column] = pack_rows(own.cast(arrow_schema(catalog.table(name))))
+    streams = {column: _pack_texts(name, tables[name]) for name, column in COLUMNS.items()}
     return pa.RecordBatch.from_pylist([{**cells, **streams}], SCHEMA)
+
+
+def _pack_texts(name: str, rows: pa.RecordBatch) -> bytes:
+    if not rows.num_rows:
+        return _no_rows(name)
+    copied = rows.take(pa.array(range(rows.num_rows), pa.int64()))
+    return pack_rows(pa.RecordBatch.from_arrays(list(map(decode_texts, copied.columns)), schema=TEXTS[name]))
+
+
+@cache
+def _no_rows(name: str) -> bytes:
+    return pack_rows(pa.RecordBatch.from_pylist([], TEXTS[name]))
 
 
 def unpack_shared_rows(rows: pa.RecordBatch) -> Iterator[dict[str, pa.RecordBatch]]:

@@ -20,7 +20,7 @@ Tests: `tests/unit/graph/test_rows.py`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -213,8 +213,8 @@ class FactRows:
             strict=True,
         )
         return [
-            {NODES: own, NAMED: named_nodes, EDGES: own_edges, **properties}
-            for own, named_nodes, own_edges, properties in rows
+            {NODES: own, EDGES: own_edges, **properties, **({NAMED: apart} if self._named_kinds else {})}
+            for own, apart, own_edges, properties in rows
         ]
 
 
@@ -239,17 +239,17 @@ def _add_nodes(kind: NodeKind, facts: Columns, rows: TableRows, properties: list
 
 def _first_indexes(ids: Cells) -> Sequence[int]:
     """Return the index of the first occurrence of each id."""
-    if _count_values(ids) == len(ids):
+    if _are_distinct(ids):
         return range(len(ids))
     return sorted(dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True)).values())
 
 
-def _count_values(ids: Cells) -> int:
-    """Return the number of distinct ids; codes are compared as numbers."""
-    if not isinstance(ids, pa.Array):
-        return len(set(ids))
-    count: int = pc.count_distinct(getattr(ids, "indices", ids)).as_py()
-    return count
+def _are_distinct(ids: Cells) -> bool:
+    """Return whether no two ids are equal; an array that has no codes is that of nodes, each with its own."""
+    if isinstance(ids, pa.DictionaryArray):
+        count: int = pc.count_distinct(ids.indices).as_py()
+        return count == len(ids)
+    return isinstance(ids, pa.Array) or len(set(ids)) == len(ids)
 
 
 def _cells(values: Sequence[Any] | None, kept: Sequence[int], count: int) -> Iterable[tuple[int, Any]]:
@@ -293,7 +293,7 @@ def number_edges(sources: Cells, targets: Cells, facts: Columns) -> tuple[Sequen
     one edge if these are equal, too. None: `repeat` is 0 in all, as in most lists.
     """
     size = len(sources)
-    if size in (_count_values(sources), _count_values(targets)):
+    if isinstance(targets, pa.StringArray) or _are_distinct(sources) or _are_distinct(targets):
         return _with_both(sources, targets), None
     sources, targets = list(_texts(sources)), list(_texts(targets))
     if len(set(zip(sources, targets, strict=True))) == size:
@@ -322,8 +322,11 @@ def number_edges(sources: Cells, targets: Cells, facts: Columns) -> tuple[Sequen
 
 def _with_both(sources: Cells, targets: Cells) -> Sequence[int]:
     """Return the indexes of the edges that have both ends."""
-    lacking = {index for ends in (sources, targets) for index in _nulls(ends)}
-    return [index for index in range(len(sources)) if index not in lacking] if lacking else range(len(sources))
+    lacking = sorted({index for ends in (sources, targets) for index in _nulls(ends)})
+    if not lacking:
+        return range(len(sources))
+    kept: list[int] = np.delete(np.arange(len(sources)), lacking).tolist()
+    return kept
 
 
 def _nulls(ends: Cells) -> Sequence[int]:

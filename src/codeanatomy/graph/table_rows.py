@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codeanatomy import catalog
-from codeanatomy.arrow import array, arrow_schema, arrow_type, rank_values
+from codeanatomy.arrow import array, arrow_schema, arrow_type, decode_texts, rank_values
 from codeanatomy.catalog.spec import Column
 from codeanatomy.file_view import Cells, Columns
 
@@ -95,11 +95,18 @@ class TableRows:
     def add(self, facts: Columns, kept: Sequence[int], count: int, constants: Mapping[str, Any]) -> None:
         """Add the `kept` rows of a list of `count` rows; `constants` are columns with one value for all."""
         part, is_whole = len(self._sizes), len(kept) == count
-        at = None if is_whole else pa.array(kept, pa.int64())
+        at = None
         for name, cells in facts.items():
             values = self._values.get(name)
-            if values is not None and len(cells) and name not in constants:
-                self._runs[name].append((part, values.add(cells if is_whole else take(cells, kept, at)), 1))
+            if values is None or not len(cells) or name in constants:
+                continue
+            own = cells
+            if not is_whole and isinstance(cells, pa.Array):
+                at = pa.array(kept, pa.int64()) if at is None else at
+                own = cells.take(at)
+            elif not is_whole:
+                own = [cells[index] for index in kept]
+            self._runs[name].append((part, values.add(own), 1))
         for name, value in constants.items():
             self._runs[name].append((part, self._values[name].add([value]), 0))
         self._sizes.append(len(kept))
@@ -173,11 +180,6 @@ class TableRows:
         return sort_order(keys).to_numpy() if keys else np.arange(self.count)
 
 
-def take(cells: Cells, kept: Sequence[int], at: pa.Array) -> Cells:
-    """Return some of the values; `at` are the indexes as Arrow has them."""
-    return cells.take(at) if isinstance(cells, pa.Array) else [cells[index] for index in kept]
-
-
 @cache
 def schema_of(name: str) -> pa.Schema:
     """Return the Arrow schema of a table, with codes in place of texts that repeat."""
@@ -204,6 +206,14 @@ def sort_order(keys: Mapping[str, pa.Array]) -> pa.Array:
 def sort_rows(name: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows in a table's order."""
     return rows.take(sort_order({key: rows.column(key) for key in catalog.table(name).sort_keys}))
+
+
+def sort_files(name: str, rows: pa.RecordBatch, files: Sequence[str]) -> list[pa.RecordBatch]:
+    """Return the rows of each file in a table's order, from rows of all of these files."""
+    numbers = pc.index_in(decode_texts(rows.column("file_id")), value_set=pa.array(files, pa.string()))
+    keys = {FILE_NUMBER: numbers, **{key: rows.column(key) for key in catalog.table(name).sort_keys}}
+    counts = np.bincount(numbers.to_numpy(), minlength=len(files)).tolist()
+    return split(rows.take(sort_order(keys)), counts)
 
 
 def repeated(values: Sequence[Any], column: Column, counts: Sequence[int]) -> pa.Array:

@@ -32,7 +32,7 @@ from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpac
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.resolution import ResolvedFile, complete_names
 from codeanatomy.graph.rows import NODES, resolution_rows
-from codeanatomy.graph.table_rows import sort_rows
+from codeanatomy.graph.table_rows import sort_files
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import chunk_rows, file_columns
 from codeanatomy.pipeline.executors.executor import Group
@@ -170,15 +170,14 @@ class GraphStage(Struct, frozen=True):
             pa.concat_batches(named), {each.facts.file_id: each.module_name for each in files}
         )
         # One conversion for all files, and one sort: they are few rows.
-        made = costs.timed_items(GRAPH, RESOLVE, resolution_rows(files, self.profile, self.rules))
-        for file, rows in zip(files, made, strict=True):
+        made = list(costs.timed_items(GRAPH, RESOLVE, resolution_rows(files, self.profile, self.rules)))
+        nodes = pa.concat_batches([nodes, *(rows.tables[NODES] for rows in made)])
+        nodes_of = sort_files(NODES, nodes, [file.facts.file_id for file in files])
+        for file, rows, own in zip(files, made, nodes_of, strict=True):
             shared = shared_row(file.facts, rows.shared)
             digests |= shared_digests(shared)
             contributions.append(shared)
-            tables = {**rows.tables, SHARED: shared}
-            own = nodes.filter(pc.equal(nodes.column("file_id"), file.facts.file_id))
-            tables[NODES] = sort_rows(NODES, pa.concat_batches([tables[NODES], own]))
-            output.add(tables, file.facts)
+            output.add({**rows.tables, NODES: own, SHARED: shared}, file.facts)
             output.counts["graph_files"] += 1
         # For the merge, also where the table is written here.
         yield from row_pieces(group.repo_id, group.chunk, CONTRIBUTIONS, pa.concat_batches(contributions))
