@@ -2,7 +2,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-system unit unit-setup unit-python pythons minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities callgraph lock
+.PHONY: help setup test test-system unit unit-setup unit-python pythons minio browser lint format demo docs bench-startup bench-extract bench-normalize bench-calls bench-agreement bench-runtime bench-graph bench-crash bench-run bench-ask bench-explorer bench-incremental bench-aging bench-keys bench-writers bench-activities bench-timeline callgraph lock
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -122,6 +122,9 @@ bench-graph: $(VENV)/.ready ## whole builds of requests to the standard library,
 
 bench-run: $(VENV)/.ready ## a whole small build and its parts, against a bare PySpark + Delta process
 	@PYTHONPATH=tests $(PY) bench/run.py
+
+bench-timeline: $(VENV)/.ready ## a build of django's source distribution beside Joern, with a time line of both cores
+	@PYTHONPATH=tests $(PY) bench/timeline.py
 
 bench-crash: $(VENV)/.ready ## builds killed at random moments: what readers see, and what the next build makes
 	@PYTHONPATH=tests $(PY) bench/crash.py

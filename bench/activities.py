@@ -243,7 +243,7 @@ def solve(clock: Clock, lake: str, wanted: set[str]) -> dict[str, pa.RecordBatch
     relations = {}
     for number, program in enumerate(solved.programs):
         if program.path in wanted:
-            made = solved.file(number)
+            made = solved.file(number, program)
             made.digest()
             relations[program.path] = tables_of([made])[RELATIONS]
     clock.switch("")

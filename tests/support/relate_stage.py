@@ -70,7 +70,7 @@ def relations(values: State, disagreements: list[RelationDiagnostic] | None = No
     """Yield the relation rows of each file; add the disagreements of other witnesses to the list."""
     emitter = RelationEmitter(values)
     for file in range(len(values.programs)):
-        rows = emitter.file_rows(file)
+        rows = emitter.file_rows(file, values.programs[file])
         if disagreements is not None:
             disagreements += (each for each in rows.diagnostics if each.code in WITNESS_CODES)
         yield rows
@@ -80,7 +80,7 @@ def repository_rows(programs: Sequence[Program]) -> Iterator[tuple[Program, dict
     """Yield each file of a repository with its rows by table."""
     repository = SolvedRepository(programs)
     for number, program in enumerate(repository.programs):
-        yield program, tables_of([repository.file(number)])
+        yield program, tables_of([repository.file(number, program)])
 
 
 def call_edges(values: State) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema, decode_texts, pack_rows, unpack_rows
+from codeanatomy.arrow import arrow_schema, pack_rows, unpack_rows, with_texts
 from codeanatomy.graph.facts import KeptFacts
 from codeanatomy.graph.resolution import Property
 from codeanatomy.graph.rows import (
@@ -44,8 +44,6 @@ KEYS = {
     PROPS: ("entity_id", "prop_key"),
 }
 SCHEMA = arrow_schema(catalog.table(SHARED))
-# By table: its rows without codes.
-TEXTS = {name: arrow_schema(catalog.table(name)) for name in COLUMNS}
 
 
 def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
@@ -60,13 +58,12 @@ def shared_row(file: KeptFacts, tables: Mapping[str, pa.RecordBatch]) -> pa.Reco
 def _pack_texts(name: str, rows: pa.RecordBatch) -> bytes:
     if not rows.num_rows:
         return _no_rows(name)
-    copied = rows.take(pa.array(range(rows.num_rows), pa.int64()))
-    return pack_rows(pa.RecordBatch.from_arrays(list(map(decode_texts, copied.columns)), schema=TEXTS[name]))
+    return pack_rows(with_texts(rows.take(pa.array(range(rows.num_rows), pa.int64()))))
 
 
 @cache
 def _no_rows(name: str) -> bytes:
-    return pack_rows(pa.RecordBatch.from_pylist([], TEXTS[name]))
+    return pack_rows(pa.RecordBatch.from_pylist([], arrow_schema(catalog.table(name))))
 
 
 def unpack_shared_rows(rows: pa.RecordBatch) -> Iterator[dict[str, pa.RecordBatch]]:

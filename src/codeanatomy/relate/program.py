@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from codeanatomy.file_ids import PackedIds
 
@@ -281,3 +281,31 @@ class Program(Struct, array_like=True):
     # Names in quoted annotations: place, AST id of the string, dotted name up to this one, definitions of its
     # first name (None if the file does not bind it).
     quoted_uses: list[tuple[Place, int, str, list[int] | None]] = []
+
+
+# Bit of the roles in `Program.scip`: the occurrence is a definition.
+SCIP_DEFINITION = 1
+# Fields that only the emission of the file itself reads.
+OF_OWN_ROWS = ("uses", "unbound_uses", "checker_calls", "arguments", "keywords", "quoted_uses")
+
+
+def solved_part(program: Program) -> Program:
+    """Return what the solve and the emission of other files read of a program.
+
+    This is two fifths of the whole: of django's source distribution 370 of 930 MB.
+    """
+    sites: dict[tuple[str, int], Site] = {}
+    nowhere: Place = (None, None, None)
+    for site in program.sites:
+        key = site.role, site.function
+        if key not in sites:
+            sites[key] = Site(0, site.role, nowhere, site.function)
+    ids = program.ids
+    return structs.replace(
+        program,
+        ids=PackedIds(ids.keys, [], ids.places, [], {}, ids.parameters),
+        sites=[sites[site.role, site.function] for site in program.sites],
+        scip=[row for row in program.scip if (row[3] or 0) & SCIP_DEFINITION],
+        scope_rows=b"",
+        **{name: type(getattr(program, name))() for name in OF_OWN_ROWS},
+    )

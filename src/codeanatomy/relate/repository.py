@@ -1,7 +1,7 @@
 """Solve a repository from the programs of its files and build the rows of each file.
 
     solved = SolvedRepository(programs)
-    relations = solved.file(0)               # of the first file by path
+    relations = solved.file(0, programs[0])  # of the first file by path
     relations.digest()                       # equal for equal rows: what a refresh compares
     tables_of([relations])["relations_v1"]   # the rows that the file owns, in the table's order
 
@@ -45,7 +45,10 @@ class SolvedRepository:
     """A repository whose names, values and calls are resolved, with its files in the order of their paths."""
 
     def __init__(self, programs: Sequence[Program], package: str = "") -> None:
-        """Solve programs; `package` is the import name of the package that their root is."""
+        """Solve programs, of which `program.solved_part` is enough.
+
+        `package` is the import name of the package that their root is.
+        """
         self.programs = sorted(programs, key=lambda program: program.path)
         self._module_names = module_names_by_path(self.programs, package)
         self._emitter: RelationEmitter | None = None
@@ -62,12 +65,18 @@ class SolvedRepository:
         """Count the absolute imports, and those that would resolve if another folder were the root."""
         return own_imports(self.programs, Modules(self._module_names))
 
-    def file(self, number: int) -> FileRelations:
-        program, emitter, failure = self.programs[number], self._emitter, self._failure
+    def index_definitions(self) -> None:
+        """Index what the claims of tools name, for all processes that are forked from this one."""
+        if self._emitter is not None:
+            self._emitter.witnesses.index.definitions  # noqa: B018
+
+    def file(self, number: int, program: Program) -> FileRelations:
+        """Emit the rows of a file; its program must be whole, here only a part of it may be."""
+        emitter, failure = self._emitter, self._failure
         rows = RelationRows(program.repo_id, program.file_id, program.path)
         if emitter is not None:
             try:
-                rows = emitter.file_rows(number)
+                rows = emitter.file_rows(number, program)
             except MemoryError:
                 raise
             # Here only the rows of this file are lost; other files may still refer to it.

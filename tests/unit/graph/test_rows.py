@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis.strategies import lists, sampled_from, tuples
 
 from codeanatomy import catalog
-from codeanatomy.arrow import decode_texts
+from codeanatomy.arrow import with_texts
 from codeanatomy.catalog.kinds import EDGE_KINDS, NODE_KINDS, EdgeKind, NodeKind
 from codeanatomy.catalog.kinds.spec import Facts
 from codeanatomy.file_view import FileView
@@ -110,11 +110,6 @@ def test_files_that_are_converted_together_have_the_rows_of_each(
         for name in TABLES:
             assert with_texts(made.tables[name]).equals(with_texts(alone.tables[name]))
             assert with_texts(made.shared[name]).equals(with_texts(alone.shared[name]))
-
-
-def with_texts(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows without codes, which depend on the files that are converted together."""
-    return pa.RecordBatch.from_arrays(list(map(decode_texts, rows.columns)), rows.schema.names)
 
 
 def test_rows_are_in_the_order_of_their_table() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,31 @@ def test_step_by_step(lakes: Lakes, tmp_path: Path) -> None:
         ran = [step for step, actions in report.steps.items() if actions["app"] == "run"]
         assert ran == [until]
     expect_equal(lake, lakes.before)
+
+
+# How far a first build goes, and a refresh after an edit; a whole build follows.
+STOPS = [
+    pytest.param(
+        first, second, id=f"{first}-{second}", marks=() if second == "relate" else pytest.mark.system
+    )
+    for first, second in product(STEPS, STEPS)
+]
+
+
+@pytest.mark.parametrize(("first", "second"), STOPS)
+def test_stops_in_every_combination_end_in_the_rows_of_a_clean_build(
+    first: str, second: str, lakes: Lakes, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    clean_lake(lake, sources, until=first, **lakes.options)
+    write_tree(sources["app"], SOURCES | EDIT)
+    partial = refreshed(lake, sources, until=second, **lakes.options)
+    assert set(partial.steps) == set(STEPS[: STEPS.index(second) + 1])
+    report = refreshed(lake, sources, **lakes.options)
+    done = {step for step, each in report.steps.items() if each["app"] == "skip"}
+    assert done == set(partial.steps)
+    expect_equal(lake, lakes.after)
+    assert refreshed(lake, sources, **lakes.options).status == "unchanged"
 
 
 def test_a_step_is_finished_when_all_groups_have_done_it(

@@ -17,18 +17,20 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, msgpack
 
 from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.costs import Costs
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
-from codeanatomy.file_view import FileView, load_views
+from codeanatomy.file_view import FileView, Reads, load_views, project
+from codeanatomy.graph.context import OF_SCOPES
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
 from codeanatomy.pipeline.frontier import FileOutcome
@@ -45,10 +47,10 @@ from codeanatomy.pipeline.tasks.sinks import OpenSink, Sink
 from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.own_imports import OwnImports
-from codeanatomy.relate.program import Program
+from codeanatomy.relate.program import Program, solved_part
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import (
     PROGRAMS,
-    TABLES,
     FileRelations,
     SolvedRepository,
     program_rows,
@@ -68,6 +70,8 @@ class SolveScope(Struct, frozen=True):
     wanted: frozenset[str] | None = None
     # Import name of the package that the root of the repository is; empty if it is none.
     package: str = ""
+    # Whether later stages lack the relations of scopes: where files were read, the graph has them already.
+    with_scopes: bool = True
 
 
 class RepositoryOutcome(Struct, frozen=True):
@@ -83,10 +87,10 @@ class EmittedChunk(NamedTuple):
     """Packed rows of the files of a chunk, by table."""
 
     chunk: str
-    # Of files whose rows differ.
-    changed: dict[str, bytes]
-    # Of the other files that are wanted; their programs are with those that changed.
-    same: dict[str, bytes]
+    # Of files whose rows differ, for data files; with the programs of all.
+    written: dict[str, bytes]
+    # Of these and of other files that are wanted, for later stages.
+    passed: dict[str, bytes]
     counts: dict[str, int]
     files: list[FileOutcome]
     # Of the repository.
@@ -102,6 +106,8 @@ class Solve(Struct, frozen=True):
     sink: Sink
     # Processes that emit relations.
     processes: int
+    # What later stages read of the rows, by table; None: everything.
+    passed: Reads | None = None
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Solve one repository after the other."""
@@ -118,92 +124,112 @@ class Solve(Struct, frozen=True):
         counts: Counter[str] = Counter()
         imports = OwnImports()
         # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
-        for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes)):
-            for name, stream in emitted.changed.items():
+        for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes, self.passed)):
+            for name, stream in emitted.written.items():
                 for rows in unpack_rows(stream):
                     sink.add(name, rows)
-            for key, tables in (("changed", emitted.changed), ("same", emitted.same)):
-                for name in (each for each in TABLES if each in tables):
-                    yield from cut(repo_id, emitted.chunk, name, tables[name], f"{key} {name}")
+            for name, data in emitted.passed.items():
+                yield from cut(repo_id, emitted.chunk, name, data, name)
             outcomes += emitted.files if scope.wanted is not None else ()
             imports = emitted.imports
             counts.update(emitted.counts)
-        gone = sorted(inputs.digests.keys() - inputs.programs.keys())
-        outcome = RepositoryOutcome(outcomes, gone, len(inputs.programs), imports)
+        gone = sorted(inputs.digests.keys() - inputs.files)
+        outcome = RepositoryOutcome(outcomes, gone, len(inputs.files), imports)
         yield Piece(repo_id, "", "", OUTCOME, 0, 1, msgpack.encode(outcome))
         yield counts_piece({repo_id: dict(counts)})
 
 
 class SolveInputs(NamedTuple):
-    """The programs of a repository, encoded, and the chunk of each file."""
+    """The files of a repository, and their programs and the claims of tools, packed.
 
-    programs: dict[str, bytes]
-    chunks: dict[str, str]
-    # Of the rows that are stored.
+    They are unpacked chunk by chunk, for the solve and again when relations are emitted: unpacked, all of
+    django's source distribution are 1.3 GB, of which the solve reads 0.4.
+    """
+
+    # By chunk: names and streams.
+    streams: dict[str, list[tuple[str, bytes]]]
+    files: set[str]
+    # Of the rows that are stored, by file.
     digests: dict[str, str]
-    witnesses: dict[str, FileView]
+    # Files that are gone, or whose stored program is replaced.
+    replaced: frozenset[str]
 
     @classmethod
     def of_pieces(cls, pieces: Iterable[Piece], scope: SolveScope) -> SolveInputs:
         """Collect the programs of new and of stored files, and the claims of the tools."""
-        inputs = cls({}, {}, {}, {})
-        claims: dict[str, list[pa.RecordBatch]] = {}
-        streams = (
-            (chunk, *stream)
-            for chunk, members in groupby(pieces, key=lambda piece: piece.chunk)
-            for stream in joined(members)
-        )
-        for chunk, name, data in streams:
-            for rows in unpack_rows(data):
-                if name == PROGRAM:
-                    inputs.add(rows, chunk)
-                elif name == PROGRAMS:
-                    ids, digests = rows.column("file_id").to_pylist(), rows.column("rows_digest").to_pylist()
-                    inputs.digests.update(zip(ids, digests, strict=True))
-                    kept = [number for number, file_id in enumerate(ids) if file_id not in scope.replaced]
-                    inputs.add(rows.take(pa.array(kept, pa.int64())), chunk)
-                elif name in (SCIP, TYPES):
-                    claims.setdefault(name, []).append(rows)
-        inputs.witnesses.update(load_views(claims, WITNESS_READS))
+        inputs = cls({}, set(), {}, scope.replaced)
+        for chunk, members in groupby(pieces, key=lambda piece: piece.chunk):
+            for name, data in joined(members):
+                inputs.streams.setdefault(chunk, []).append((name, data))
+                for rows in unpack_rows(data) if name in (PROGRAM, PROGRAMS) else ():
+                    inputs.add(name, rows)
         return inputs
 
-    def add(self, rows: pa.RecordBatch, chunk: str) -> None:
-        """Add programs of a chunk."""
+    def add(self, name: str, rows: pa.RecordBatch) -> None:
+        """Note the files of programs, and the digests of stored ones."""
         ids = rows.column("file_id").to_pylist()
-        self.programs.update(zip(ids, rows.column("program").to_pylist(), strict=True))
-        self.chunks.update(dict.fromkeys(ids, chunk))
+        if name == PROGRAMS:
+            self.digests.update(zip(ids, rows.column("rows_digest").to_pylist(), strict=True))
+            self.files.update(file_id for file_id in ids if file_id not in self.replaced)
+        else:
+            self.files.update(ids)
 
-    def decoded(self) -> list[Program]:
-        """Return the programs, with the claims of the tools about their files."""
-        programs = (msgpack.decode(encoded, type=Program) for encoded in self.programs.values())
-        return [self._with_witnesses(program) for program in programs]
+    def unpack(self, chunk: str, *names: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of a chunk by name."""
+        for name, data in self.streams[chunk]:
+            for rows in unpack_rows(data) if name in names else ():
+                yield name, rows
 
-    def _with_witnesses(self, program: Program) -> Program:
-        view = self.witnesses.get(program.file_id)
-        return with_witnesses(program, view.documents if view else (), view.row(TYPES) if view else None)
+    def programs(self, chunk: str, *tools: str) -> Iterator[tuple[Program, bytes]]:
+        """Yield the programs of a chunk, with the claims of tools and as they came, without claims."""
+        claims: dict[str, list[pa.RecordBatch]] = {}
+        for name, rows in self.unpack(chunk, *tools):
+            claims.setdefault(name, []).append(rows)
+        views = load_views(claims, WITNESS_READS)
+        for name, rows in self.unpack(chunk, PROGRAM, PROGRAMS):
+            ids, programs = (rows.column(each).to_pylist() for each in ("file_id", "program"))
+            for file_id, encoded in zip(ids, programs, strict=True):
+                if name == PROGRAM or file_id not in self.replaced:
+                    program = msgpack.decode(encoded, type=Program)
+                    yield _with_claims(program, views.get(file_id)), encoded
+
+    def solved_parts(self) -> Iterator[tuple[str, Program]]:
+        """Yield what the solve reads of the programs, with their chunks."""
+        for chunk in self.streams:
+            for program, _ in self.programs(chunk, SCIP):
+                yield chunk, solved_part(program)
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether there are claims of tools."""
+        return any(name in (SCIP, TYPES) for streams in self.streams.values() for name, _ in streams)
 
 
-def emit_chunks(inputs: SolveInputs, scope: SolveScope, processes: int) -> Iterator[EmittedChunk]:
+def _with_claims(program: Program, view: FileView | None) -> Program:
+    return with_witnesses(program, view.documents if view else (), view.row(TYPES) if view else None)
+
+
+def emit_chunks(
+    inputs: SolveInputs, scope: SolveScope, processes: int, passed: Reads | None
+) -> Iterator[EmittedChunk]:
     """Solve a repository and yield the rows of its files, in the order of chunks."""
     gc.disable()
     costs = Costs()
     with costs.timed(RELATE, DECODE):
-        programs = inputs.decoded()
+        parts = list(inputs.solved_parts())
     with costs.timed(RELATE, SOLVE):
-        solved = SolvedRepository(programs, scope.package)
+        solved = SolvedRepository([program for _, program in parts], scope.package)
+        if inputs.has_claims:
+            solved.index_definitions()
     imports = solved.own_imports()
     gc.freeze()
-    members: dict[str, list[int]] = {}
-    for number, program in enumerate(solved.programs):
-        members.setdefault(inputs.chunks[program.file_id], []).append(number)
-    for numbers in members.values():
-        numbers.sort(key=lambda number: solved.programs[number].file_id)
-    chunks = sorted(members)
+    numbers = {program.file_id: number for number, program in enumerate(solved.programs)}
+    chunks = sorted({chunk for chunk, _ in parts})
 
     def emit(place: int) -> tuple[int, EmittedChunk]:
         chunk, own = chunks[place], Costs()
         with own.timed(RELATE, EMIT):
-            emitted = _emitted_chunk(solved, imports, chunk, members[chunk], inputs, scope)
+            emitted = _emitted_chunk(solved, imports, chunk, numbers, inputs, scope, passed)
         # Once: every process has the costs of the solve.
         shared = costs.counters() if place == 0 else {}
         return place, emitted._replace(counts={**emitted.counts, **shared, **own.counters()})
@@ -226,30 +252,45 @@ def _emitted_chunk(
     solved: SolvedRepository,
     imports: OwnImports,
     chunk: str,
-    numbers: Sequence[int],
+    numbers: Mapping[str, int],
     inputs: SolveInputs,
     scope: SolveScope,
+    passed: Reads | None,
 ) -> EmittedChunk:
     changed: list[FileRelations] = []
     same: list[FileRelations] = []
     programs: list[tuple[Program, bytes, str]] = []
     files: list[FileOutcome] = []
-    for number in numbers:
-        made = solved.file(number)
-        program, digest = made.program, made.digest()
+    # In the order of their ids, which is the order of tables.
+    for program, encoded in sorted(inputs.programs(chunk, SCIP, TYPES), key=lambda each: each[0].file_id):
         file_id = program.file_id
+        made = solved.file(numbers[file_id], program)
+        digest = made.digest()
         is_same = inputs.digests.get(file_id) == digest
         if is_same and scope.wanted is not None and file_id not in scope.wanted:
             continue
         (same if is_same else changed).append(made)
         # As it came, without the claims of tools: they are in tables of their own, and every solve adds them.
-        programs.append((program, inputs.programs[file_id], digest))
+        programs.append((program, encoded, digest))
         files.append(FileOutcome(file_id, program.path, is_same))
-    tables = {**(tables_of(changed) if changed else {}), PROGRAMS: program_rows(programs)}
-    counts = {name: rows.num_rows for name, rows in tables.items() if rows.num_rows}
-    return EmittedChunk(
-        chunk, _packed(tables), _packed(tables_of(same) if same else {}), counts, files, imports
-    )
+    tables = tables_of(changed) if changed else {}
+    written = {**tables, PROGRAMS: program_rows(programs)}
+    counts = {name: rows.num_rows for name, rows in written.items() if rows.num_rows}
+    for name, rows in tables_of(same).items() if same else ():
+        tables[name] = pa.concat_batches([tables[name], rows]) if name in tables else rows
+    read = {name: _read_later(name, rows, scope, passed) for name, rows in tables.items()}
+    return EmittedChunk(chunk, _packed(written), _packed(read), counts, files, imports)
+
+
+def _read_later(name: str, rows: pa.RecordBatch, scope: SolveScope, passed: Reads | None) -> pa.RecordBatch:
+    """Return what later stages read of rows."""
+    if passed is None:
+        return rows
+    if name not in passed:
+        return rows.slice(0, 0)
+    if name == RELATIONS and not scope.with_scopes:
+        rows = rows.filter(pc.not_equal(rows.column("origin"), OF_SCOPES))
+    return project(name, rows, passed[name])
 
 
 def _packed(tables: Mapping[str, pa.RecordBatch]) -> dict[str, bytes]:

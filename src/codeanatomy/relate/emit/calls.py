@@ -230,7 +230,8 @@ def _bound_parameters(f: FileRows, obj: Object) -> int:
 
 def _add_forwarded_calls(f: FileRows, call: CallSource) -> None:
     """Add the rows of what the call runs through wrappers, which stay callees."""
-    forwarded = forwarded_calls(f.values, (f.file, call.number))
+    written = len(f.program.arguments.get(call.number, ()))
+    forwarded = forwarded_calls(f.values, (f.file, call.number), written)
     if not forwarded:
         return
     confidence = refs.BY_VALUE if sum(not each.is_constructor for each in forwarded) == 1 else refs.AMBIGUOUS

@@ -81,11 +81,12 @@ class FileRows(Struct, eq=False, dict=True):
     # Attributes that something may set, members or not.
     stored: Container[tuple[Object, str]]
     file: int
+    # The whole, of which the values may have only a part (`program.solved_part`).
+    program: ir.Program
     claims: FileClaims
 
     def __post_init__(self) -> None:
-        values, file = self.values, self.file
-        program = self.program = values.programs[file]
+        values, file, program = self.values, self.file, self.program
         # Its own, and not the resolver's: most ids of a file are needed for its rows only.
         self.ids = FileIds(program.ids)
         self.module = Target("MODULE", module_id(program.file_id), values.names[file])

@@ -1,7 +1,7 @@
 """Emit the rows of `relations_v1` for the files of a solved repository.
 
     emitter = RelationEmitter(values)
-    emitter.file_rows(0).batch()             # the rows of the first file
+    emitter.file_rows(0, program).batch()    # the rows of the first file
 
 Every name, attribute, import, base class, decorator, argument and call gets a row per target that it refers
 to, or one row without a target and with the reason. Confidence is set in `emit.references`, claims of other
@@ -17,7 +17,7 @@ from codeanatomy.node_ids import binding_id, module_id
 from codeanatomy.relate.emit import attributes, calls, names
 from codeanatomy.relate.emit.absent_attributes import stored_attributes
 from codeanatomy.relate.emit.references import FORWARDED, FileRows, add_candidates
-from codeanatomy.relate.program import OBJ_CLASS, OP_CALL
+from codeanatomy.relate.program import OBJ_CLASS, OP_CALL, Program
 from codeanatomy.relate.relation_rows import NOWHERE, Relation, RelationDiagnostic, RelationRows
 from codeanatomy.relate.values.forwarding import ways_through
 from codeanatomy.relate.values.hierarchy import mro
@@ -46,10 +46,10 @@ class RelationEmitter:
         for wrapper in dict.fromkeys(chain.from_iterable(values.calls.wrappers.values())):
             ways_through(values, wrapper)
 
-    def file_rows(self, file: int) -> RelationRows:
+    def file_rows(self, file: int, program: Program) -> RelationRows:
         """Return the rows of one file, with a diagnostic for each disagreement with another witness."""
-        claims = FileClaims(self.witnesses, file)
-        f = FileRows(self.values, self.resolver, self.attributes, self.stored, file, claims)
+        claims = FileClaims(self.witnesses, program)
+        f = FileRows(self.values, self.resolver, self.attributes, self.stored, file, program, claims)
         for add_rows in RULES:
             add_rows(f)
         f.rows.diagnostics += claims.disagreements.values()

@@ -78,8 +78,8 @@ def forwarding_calls(program: ir.Program) -> dict[int, list[ForwardingCall]]:
     return forwarding
 
 
-def forwarded_calls(state: State, where: SiteKey) -> list[Forwarded]:
-    """Return what a call site runs through wrappers, without what it calls itself."""
+def forwarded_calls(state: State, where: SiteKey, written: int) -> list[Forwarded]:
+    """Return what a call site with so many arguments runs through wrappers, without what it calls itself."""
     reached: dict[Object, tuple[Object, Way]] = {}
     wrappers = state.calls.wrappers.get(where, {})
     for wrapper in wrappers:
@@ -87,7 +87,6 @@ def forwarded_calls(state: State, where: SiteKey) -> list[Forwarded]:
             if len(reached) < state.limit:
                 reached.setdefault(callee, (wrapper, way))
     called = state.calls.callees.get(where, ())
-    written = len(state.programs[where[0]].arguments.get(where[1], ())) if reached else 0
     forwarded = []
     for callee, (wrapper, way) in reached.items():
         if callee in called:

@@ -12,7 +12,7 @@ it is valid Python, and is replaced by the public name under which programs impo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from codeanatomy.relate import program as ir
@@ -74,6 +74,16 @@ def last_part(target: Target) -> str:
     return (target.qname or "").rpartition(".")[2]
 
 
+class IndexedDefinitions(NamedTuple):
+    """Definitions of a repository."""
+
+    # Functions by node, classes by qualified name.
+    functions: dict[str, Object]
+    classes: dict[str, Object]
+    # Nodes of decorated functions, and whether a decorator makes them a property.
+    decorated: dict[str, bool]
+
+
 class DefinitionIndex:
     """The definitions of a repository by place, node and qualified name."""
 
@@ -84,26 +94,23 @@ class DefinitionIndex:
         # By the spans of their identifiers.
         self._in_file = cache(lambda file: dict(self._definitions_in(file)))
         self.overrides = cache(self._overrides)
-        # Functions by node, classes by qualified name; nodes of decorated functions, and whether a decorator
-        # makes them a property.
-        self._functions: dict[str, Object] = {}
-        self._classes: dict[str, Object] = {}
-        self._decorated: dict[str, bool] = {}
 
-    def fill(self) -> None:
-        """Index the whole repository: processes that emit some files each share it."""
-        values = self.values
+    @cached_property
+    def definitions(self) -> IndexedDefinitions:
+        """The definitions of the whole repository: processes that emit some files each share them."""
+        index, values = IndexedDefinitions({}, {}, {}), self.values
         for file, program in enumerate(values.programs):
             nodes = [self.resolver.function(file, number).node for number in range(len(program.functions))]
             for number, function in enumerate(nodes):
-                self._functions[function] = values.object(ir.OBJ_FUNCTION, file, number)
+                index.functions[function] = values.object(ir.OBJ_FUNCTION, file, number)
             for number, declared in enumerate(program.classes):
                 name = f"{values.names[file]}.{declared.qualname}"
-                self._classes.setdefault(name, values.object(ir.OBJ_CLASS, file, number))
+                index.classes.setdefault(name, values.object(ir.OBJ_CLASS, file, number))
             for _, kind, number, node in program.decorators:
                 if kind == ir.FUNCTION:
-                    known = self._decorated.get(nodes[number], False)
-                    self._decorated[nodes[number]] = known or self._makes_property(file, node)
+                    known = index.decorated.get(nodes[number], False)
+                    index.decorated[nodes[number]] = known or self._makes_property(file, node)
+        return index
 
     def at(self, file: int, bstart: int, bend: int) -> Object | Target | None:
         """Return the function or class with its identifier at a place, the parameter there, or None."""
@@ -130,10 +137,10 @@ class DefinitionIndex:
 
     def function(self, target: Target) -> Object | None:
         """Return the function of a target; None if it is not a function of the repository."""
-        return self._functions.get(target.node)
+        return self.definitions.functions.get(target.node)
 
     def cls(self, qname: str | None) -> Object | None:
-        return None if qname is None else self._classes.get(qname)
+        return None if qname is None else self.definitions.classes.get(qname)
 
     def owner(self, target: Target) -> Object | None:
         """Return the class of a method or attribute."""
@@ -174,11 +181,11 @@ class DefinitionIndex:
 
     def is_decorated(self, target: Target) -> bool:
         """Whether a target is a function with a decorator, which may have replaced it."""
-        return target.node in self._decorated
+        return target.node in self.definitions.decorated
 
     def is_property(self, target: Target) -> bool:
         """Whether a function is a property: a call of the attribute calls its result."""
-        return self._decorated.get(target.node, False)
+        return self.definitions.decorated.get(target.node, False)
 
     def _makes_property(self, file: int, node: int) -> bool:
         kinds = (self.values.objects[obj][:2] for obj in program_objects(self.values, file, node))

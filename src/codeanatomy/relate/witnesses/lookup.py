@@ -1,7 +1,7 @@
 """Look up the claims of SCIP and a type checker by the places of our names, attributes and calls.
 
     witnesses = Witnesses(resolver, attributes)
-    claims = FileClaims(witnesses, file)
+    claims = FileClaims(witnesses, program)
     verdict = claims.verdict(place, [target], claims.name(place))      # see `witnesses.agreement`
     verdict.confidence(target, 0.7), verdict.added
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from codeanatomy.relate.program import OP_SPECIAL_METHOD, Place
+from codeanatomy.relate.program import OP_SPECIAL_METHOD, Place, Program
 from codeanatomy.relate.relation_rows import RelationDiagnostic
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
 from codeanatomy.relate.values.solver import Object
@@ -39,17 +39,15 @@ class Witnesses:
         self.checked = CheckedTargets(self.index)
         # The verdict where no witness claims anything.
         self.no_claims = Verdict(self.index, (), ())
-        if any(program.scip or program.checker_calls for program in resolver.values.programs):
-            self.index.fill()
 
 
 class FileClaims:
     """The claims of the witnesses about the places of one file."""
 
-    def __init__(self, witnesses: Witnesses, file: int) -> None:
+    def __init__(self, witnesses: Witnesses, program: Program) -> None:
         self.witnesses = witnesses
-        self.scip = Occurrences(witnesses.symbols, file)
-        self.checker = CallTargets(witnesses.checked, file)
+        self.scip = Occurrences(witnesses.symbols, program)
+        self.checker = CallTargets(witnesses.checked, program)
         # Where all candidates are contradicted; an identifier and the call of it on one line are one.
         self.disagreements: dict[tuple[int | None, str, str], RelationDiagnostic] = {}
         # Identifiers of names and attributes by the place of the whole expression; calls by their callee's.
@@ -57,7 +55,6 @@ class FileClaims:
         self._calls: dict[tuple[int | None, int | None], Place] = {}
         # The type checker reports these subscripts as reads.
         self._deleted: set[Place] = set()
-        program = witnesses.index.values.programs[file]
         # No witness has evidence about the file: there are no claims.
         self.is_empty = not program.scip and not program.checker_calls
         if self.is_empty:

@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from codeanatomy.node_ids import module_id, span_id
-from codeanatomy.relate.program import OBJ_CLASS
+from codeanatomy.relate.program import OBJ_CLASS, SCIP_DEFINITION, Program
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from codeanatomy.relate.witnesses.claims import MAX_NAME, SCIP, Claim, DefinitionIndex
@@ -33,8 +33,6 @@ NAME = r"([\w+$-]++|`(?:[^`]|``)++`)"
 DESCRIPTOR = re.compile(rf"\({NAME}\)|\[{NAME}\]|{NAME}(?:([/#.:!])|\(.*?\)\.)", re.DOTALL)
 # Name of the descriptor that stands for the module itself.
 MODULE_ITSELF = "__init__"
-# Bit of the symbol roles.
-DEFINITION = 1
 
 
 class ScipSymbol(NamedTuple):
@@ -84,7 +82,7 @@ class ScipSymbols:
         self.resolve = cache(self._resolve)
         for file, program in enumerate(self.values.programs):
             for bstart, bend, symbol, roles in program.scip:
-                if (roles or 0) & DEFINITION:
+                if (roles or 0) & SCIP_DEFINITION:
                     places = self._places.setdefault(symbol, [])
                     if len(places) < MAX_OBJECTS:
                         places.append((file, bstart, bend))
@@ -152,9 +150,8 @@ class ScipSymbols:
 class Occurrences:
     """The occurrences of a SCIP index in one file, by their places."""
 
-    def __init__(self, symbols: ScipSymbols, file: int) -> None:
+    def __init__(self, symbols: ScipSymbols, program: Program) -> None:
         self.symbols = symbols
-        program = symbols.values.programs[file]
         self.file_id = program.file_id
         self._at: dict[tuple[int, int], tuple[str, int]] = {}
         # A dotted module name `a.b` may be one occurrence: by its end.

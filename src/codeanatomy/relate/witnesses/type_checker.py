@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from codeanatomy.node_ids import span_id
-from codeanatomy.relate.program import OBJ_FUNCTION, Place
+from codeanatomy.relate.program import OBJ_FUNCTION, Place, Program
 from codeanatomy.relate.values.name_resolution import Target
 from codeanatomy.relate.values.solver import MAX_OBJECTS
 from codeanatomy.relate.witnesses.claims import CONSTRUCTORS, PYREFLY, Claim, DefinitionIndex, is_declaration
@@ -88,9 +88,8 @@ class CheckedTargets:
 class CallTargets:
     """The call targets that the type checker reports for one file, by their places."""
 
-    def __init__(self, checked: CheckedTargets, file: int) -> None:
+    def __init__(self, checked: CheckedTargets, program: Program) -> None:
         self._checked = checked
-        program = checked.index.values.programs[file]
         self.file_id = program.file_id
         self._at: dict[tuple[int | None, int | None, str], list[Row]] = {}
         # By end: the identifier of an attribute ends where the whole attribute does.
