@@ -4,7 +4,7 @@
     context.id_at("CALLSITE", 4, 9)              # of the call with this span
     context.libcst("refs")                       # LibCST's list, or one from CPython's tree as a fallback
     context.definitions[105, 300]                # the function or class with that span
-    context.syntax.first(4, 9, ("Call",))        # the outermost node of CPython's tree of these classes
+    context.syntax.first(4, 9, CALL)             # the outermost node of CPython's tree of these classes
 
 Of the relations of the file only those of its scopes are looked at, which need no other file. Names of
 definitions begin where that of their module ends (`.Cart.total`), because other files decide the name of the
@@ -140,9 +140,8 @@ class Context:
         syntax = self.syntax
         lambdas = _lambda_names(syntax)
         known: dict[int, GraphDefinition] = {}
-        for node, ast_kind in enumerate(syntax.kind):
-            if ast_kind not in DEFINITIONS:
-                continue
+        for node in syntax.of_kinds(*DEFINITIONS):
+            ast_kind = syntax.kind[node]
             outer = known.get(syntax.container(node))
             kind = "CLASS" if ast_kind == "ClassDef" else "FUNCTION"
             name = lambdas[node] if ast_kind == "Lambda" else syntax.name[node] or ""
@@ -252,10 +251,9 @@ def _subkind(ast_kind: str, outer: GraphDefinition | None) -> str | None:
 def _lambda_names(syntax: Syntax) -> dict[int, str]:
     """Name the lambdas of each body in the order of the source: `<lambda1>`, `<lambda2>`."""
     lambdas: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for node, kind in enumerate(syntax.kind):
-        if kind == "Lambda":
-            start = syntax.bstart[node]
-            lambdas[syntax.container(node)].append((node if start is None else start, node))
+    for node in syntax.of_kinds("Lambda"):
+        start = syntax.bstart[node]
+        lambdas[syntax.container(node)].append((node if start is None else start, node))
     return {
         node: f"<lambda{number}>"
         for nodes in lambdas.values()

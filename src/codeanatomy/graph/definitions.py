@@ -113,11 +113,7 @@ def functions(context: Context) -> Columns:
 def parameters(context: Context) -> Columns:
     """List parameters with the function they belong to."""
     syntax = context.syntax
-    by_start = {
-        start: node
-        for node, (kind, start) in enumerate(zip(syntax.kind, syntax.bstart, strict=True))
-        if kind == "arg" and start is not None
-    }
+    by_start = {start: node for node in syntax.of_kinds("arg") if (start := syntax.bstart[node]) is not None}
     columns = ("owner_bstart", "owner_bend", "name", "kind", "index", "default_bstart", *SPAN)
     rows = []
     for owner_start, owner_end, name, kind, index, default, *span in iter_rows(
@@ -148,14 +144,7 @@ def parameters(context: Context) -> Columns:
 def _unplaced_parameters(context: Context) -> list[tuple[Any, ...]]:
     """Return one row for the parameters that the tree has without a span; arguments may be passed to it."""
     syntax = context.syntax
-    node = next(
-        (
-            node
-            for node, (kind, start) in enumerate(zip(syntax.kind, syntax.bstart, strict=True))
-            if kind == "arg" and start is None
-        ),
-        None,
-    )
+    node = next((node for node in syntax.of_kinds("arg") if syntax.bstart[node] is None), None)
     owner = context.definitions.get((None, None))
     if node is None or owner is None:
         return []
@@ -179,7 +168,7 @@ def imports(context: Context) -> Columns:
         bound = asname or (name.partition(".")[0] if kind == "import" else name)
         written = "." * (level or 0) + ".".join(filter(None, (module, name)))
         subkind = "star" if is_star else kind
-        node = context.syntax.first(start, end, ("alias",))
+        node = context.syntax.first(start, end, frozenset({"alias"}))
         alias = context.id_at("IMPORT_ALIAS", start, end)
         rows.append((alias, bound, written, start, end, line, node, subkind))
     return columns_of(rows, *NAMED, "subkind")
@@ -218,7 +207,7 @@ def docstrings(context: Context) -> Columns:
         owner = context.owner_id(owner_start, owner_end)
         # A definition has at most one.
         docstring = node_id("DOCSTRING", key_of(owner)) if owner else context.id_at("DOCSTRING", start, end)
-        written = context.syntax.first(start, end, ("Constant",))
+        written = context.syntax.first(start, end, frozenset({"Constant"}))
         rows.append((docstring, start, end, line, written, owner, text))
     return columns_of(rows, "node_id", *SPAN, "ast_id", "owner_id", "text")
 

@@ -274,7 +274,11 @@ def _own_facts(context: Context, lists: Mapping[str, Columns]) -> dict[str, Any]
     """Return facts about the file by field."""
     made = {kind: set(lists.get(name, {}).get("node_id", ())) for kind, name in USES.items()}
     unnumbered = [each for ids in made.values() for each in ids if is_unnumbered(each)]
-    unlisted = [each for kind, ids in made.items() for each in context.ids.of_kind(kind) if each not in ids]
+    # Of most files there are none.
+    lacking = {kind: ids for kind, ids in made.items() if not ids.issuperset(context.ids.of_kind(kind))}
+    unlisted = [
+        each for kind, ids in lacking.items() for each in context.ids.of_kind(kind) if each not in ids
+    ]
     calls = [UseSite(*row) for row in iter_rows(lists.get("calls"), "node_id", "name", *SPAN)]
     decorators = [
         UseSite(*row) for row in iter_rows(lists.get("decorators"), "node_id", "name", *SPAN, "owner_id")
@@ -322,7 +326,10 @@ def _arguments(lists: Mapping[str, Columns]) -> list[CallArgument]:
 
 def _if_blocks(context: Context) -> list[IfBlock]:
     """Return the bodies of `if` statements that test `TYPE_CHECKING` or `__name__`."""
-    syntax, blocks = context.syntax, []
+    syntax = context.syntax
+    blocks: list[IfBlock] = []
+    if {TYPING_ONLY, MAIN}.isdisjoint(syntax.name):
+        return blocks
     for node, name in enumerate(syntax.name):
         if name not in (TYPING_ONLY, MAIN) or syntax.kind[node] not in ("Name", "Attribute"):
             continue

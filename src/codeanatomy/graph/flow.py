@@ -86,7 +86,7 @@ def _origin(
     if kind == "module":
         return context.module_id, None if start is None else 1
     if kind == "comprehension":
-        node = context.syntax.first(start, end, (COMPREHENSIONS[name],))
+        node = context.syntax.first(start, end, frozenset({COMPREHENSIONS[name]}))
         return context.syntax.id_of(node), None if node is None else context.syntax.line[node]
     definition = context.definitions.get((start, end))
     if definition is None and kind == "lambda":
@@ -260,7 +260,7 @@ class _InlinedScopes:
         nodes = {}
         for scope in context.cached(scopes_of).values():
             if scope.subkind == INLINED:
-                node = syntax.first(scope.bstart, scope.bend, COMPREHENSIONS.values())
+                node = syntax.first(scope.bstart, scope.bend, frozenset(COMPREHENSIONS.values()))
                 if node is not None:
                     nodes[node] = scope
         for node in sorted(nodes):
@@ -335,14 +335,16 @@ class _BindingResolver:
 def anchors(context: Context, compiled: Sequence[Columns]) -> Columns:
     """List events and instructions with the syntax node at their span: the innermost of several."""
     syntax, rows = context.syntax, []
+    exact = syntax.lasts
     for node, start, end in chain.from_iterable(
         iter_rows(columns, "node_id", "bstart", "bend") for columns in compiled
     ):
         if start is None:
             continue
-        exact = syntax.last(start, end)
+        anchor = exact.get((start, end))
         # The span of a call over several lines begins at the attribute.
-        anchor = syntax.ending(start, end) if exact is None else exact
+        if anchor is None:
+            anchor = syntax.ending(start, end)
         if anchor is not None:
             rows.append((node, anchor, start, end))
     columns = columns_of(rows, "src_id", "dst_id", "bstart", "bend")

@@ -1,7 +1,7 @@
 """Index CPython's syntax tree of a file by span, and make LibCST's lists from it where LibCST has none.
 
     syntax.at(4, 9)                          # indexes of the nodes with this span, outermost first
-    syntax.first(4, 9, ("Call",))            # the first of these classes
+    syntax.first(4, 9, CALL)                 # the first of these classes
     syntax.id_of(7)                          # id of node 7 in the graph
     lists_from_ast(syntax, file)["refs"]     # names and attributes, for files that LibCST could not read
 
@@ -13,9 +13,10 @@ Tests: `tests/unit/graph/test_facts.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -23,10 +24,13 @@ from codeanatomy.file_ids import FileIds
 from codeanatomy.file_view import Columns, FileView, columns_of, iter_rows
 from codeanatomy.graph.reads import READS, SPAN
 
+Span: TypeAlias = tuple[int | None, int | None]
+NO_SPAN: Span = (None, None)
 DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "Lambda", "ClassDef"})
 CONTEXTS = {"Load": "load", "Store": "store", "Del": "del"}
 SHAPES = {"Name": "name", "Attribute": "attribute", "Subscript": "subscript", "Call": "call"}
 KINDS = {"ClassDef": "class", "Lambda": "lambda"}
+CALL = frozenset({"Call"})
 PARAMETERS = {
     "posonlyargs": "positional_only",
     "args": "positional",
@@ -51,10 +55,8 @@ class Syntax:
         self.bend: Sequence[int | None] = nodes.get("bend", empty)
         self.line: Sequence[int | None] = nodes.get("line", empty)
         self._ids = ids
-        self._at: dict[tuple[int | None, int | None], list[int]] = {}
-        for node, span in enumerate(zip(self.bstart, self.bend, strict=True)):
-            if span[0] is not None:
-                self._at.setdefault(span, []).append(node)
+        self._spans = list(zip(self.bstart, self.bend, strict=True))
+        self._firsts: dict[frozenset[str], dict[Span, int]] = {}
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -63,17 +65,48 @@ class Syntax:
         """Return the nodes with a span, outermost first."""
         return self._at.get((bstart, bend), ())
 
-    def first(self, bstart: int | None, bend: int | None, kinds: Collection[str]) -> int | None:
+    @cached_property
+    def _at(self) -> dict[Span, list[int]]:
+        nodes: dict[Span, list[int]] = {}
+        for node, span in enumerate(self._spans):
+            if span[0] is not None:
+                nodes.setdefault(span, []).append(node)
+        return nodes
+
+    def of_kinds(self, *kinds: str) -> list[int]:
+        """Return the nodes of some classes, in order."""
+        return sorted(node for kind in kinds for node in self._by_kind.get(kind, ()))
+
+    @cached_property
+    def _by_kind(self) -> dict[str, list[int]]:
+        # Once for all lists: in files of many nodes a pass over all of them is what a list of few rows costs.
+        nodes: defaultdict[str, list[int]] = defaultdict(list)
+        for node, kind in enumerate(self.kind):
+            nodes[kind].append(node)
+        return nodes
+
+    def first(self, bstart: int | None, bend: int | None, kinds: frozenset[str]) -> int | None:
         """Return the outermost node of these classes with a span."""
-        for node in self._at.get((bstart, bend), ()):
-            if self.kind[node] in kinds:
-                return node
-        return None
+        return self.firsts(kinds).get((bstart, bend))
+
+    def firsts(self, kinds: frozenset[str]) -> Mapping[Span, int]:
+        """Return the outermost node of these classes with each span."""
+        if kinds not in self._firsts:
+            nodes = {self._spans[node]: node for node in reversed(self.of_kinds(*kinds))}
+            nodes.pop(NO_SPAN, None)
+            self._firsts[kinds] = nodes
+        return self._firsts[kinds]
 
     def last(self, bstart: int | None, bend: int | None) -> int | None:
         """Return the innermost node with a span."""
-        nodes = self.at(bstart, bend)
-        return nodes[-1] if nodes else None
+        return self.lasts.get((bstart, bend))
+
+    @cached_property
+    def lasts(self) -> Mapping[Span, int]:
+        """The innermost node with each span."""
+        nodes = dict(zip(self._spans, range(len(self)), strict=True))
+        nodes.pop(NO_SPAN, None)
+        return nodes
 
     def ending(self, bstart: int | None, bend: int | None) -> int | None:
         """Return the innermost node that ends at `bend` and begins at `bstart` or before."""
@@ -83,7 +116,7 @@ class Syntax:
     @cached_property
     def _ends(self) -> dict[int | None, list[int]]:
         nodes: dict[int | None, list[int]] = {}
-        for node, (start, end) in enumerate(zip(self.bstart, self.bend, strict=True)):
+        for node, (start, end) in enumerate(self._spans):
             if start is not None:
                 nodes.setdefault(end, []).append(node)
         return nodes

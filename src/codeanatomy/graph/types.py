@@ -17,12 +17,14 @@ from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import NAMED, TEXT_CHARS
 from codeanatomy.graph.reads import SPAN
+from codeanatomy.graph.syntax import CALL
 
 EXPRS = "type_exprs_norm_v1"
 NODES = "type_nodes_v1"
 TARGETS = {"param": "PARAMETER", "variable": "NAME_REF", "attribute": "ATTRIBUTE_REF"}
 MODULES = ("typing", "typing_extensions")
 ALIAS = frozenset(f"{module}.TypeAlias" for module in MODULES)
+ALIAS_NODES = frozenset({"Name", "Attribute", "Constant"})
 TYPE_VARIABLES = ("TypeVar", "ParamSpec", "TypeVarTuple")
 TYPE_VARIABLE_CALLS = {f"{module}.{kind}": kind for module in MODULES for kind in TYPE_VARIABLES}
 GENERIC = frozenset(f"{module}.{name}" for module in MODULES for name in ("Generic", "Protocol"))
@@ -110,14 +112,13 @@ def type_arguments(context: Context) -> Columns:
 def type_aliases(context: Context) -> Columns:
     """List type aliases: `type` statements, and assignments annotated as an alias."""
     syntax, rows = context.syntax, []
-    for node, kind in enumerate(syntax.kind):
-        if kind == "TypeAlias":
-            name = next((syntax.name[inner] for inner in syntax.children(node, "name")), None)
-            rows.append(_alias(context, node, name, "statement"))
+    for node in syntax.of_kinds("TypeAlias"):
+        name = next((syntax.name[inner] for inner in syntax.children(node, "name")), None)
+        rows.append(_alias(context, node, name, "statement"))
     for text, name, start, end in iter_rows(
         context.file.rows(EXPRS), "type_repr", "target_name", "bstart", "bend"
     ):
-        written = syntax.first(start, end, ("Name", "Attribute", "Constant")) if text in ALIAS else None
+        written = syntax.first(start, end, ALIAS_NODES) if text in ALIAS else None
         statement = syntax.parent[written] if written is not None else None
         if statement is not None and syntax.kind[statement] == "AnnAssign":
             rows.append(_alias(context, statement, name, "annotated"))
@@ -150,7 +151,7 @@ def _type_params(
     """Return name, kind, span of the name, and syntax node of each type parameter."""
     syntax = context.syntax
     params: list[tuple[str, str, tuple[int | None, int | None, int | None], int]] = []
-    written = [node for node, kind in enumerate(syntax.kind) if kind in TYPE_VARIABLES]
+    written = syntax.of_kinds(*TYPE_VARIABLES)
     # Few files have any.
     listed = context.libcst("refs") if written else {}
     refs = {(text, end): (start, end, line) for text, start, end, line in iter_rows(listed, "text", *SPAN)}
@@ -165,7 +166,7 @@ def _type_params(
     columns = ("call_bstart", "call_bend", "qualified_names")
     for start, end, names in iter_rows(context.libcst("callsites"), *columns):
         kind = next((TYPE_VARIABLE_CALLS[name] for name in names["name"] if name in TYPE_VARIABLE_CALLS), "")
-        call = syntax.first(start, end, ("Call",)) if kind else None
+        call = syntax.first(start, end, CALL) if kind else None
         statement = syntax.parent[call] if call is not None else None
         if statement is None or syntax.kind[statement] != "Assign" or syntax.slot[call or 0] != "value":
             continue
@@ -203,9 +204,9 @@ def generic_arguments(context: Context) -> Iterator[tuple[Any, ...]]:
     if not by_binding:
         return
     read = _bindings(context, "READS")
-    for node, kind in enumerate(syntax.kind):
+    for node in syntax.of_kinds("Subscript"):
         parent = syntax.parent[node]
-        if kind != "Subscript" or syntax.slot[node] != "bases" or parent is None:
+        if syntax.slot[node] != "bases" or parent is None:
             continue
         (value,), (inner,) = syntax.children(node, "value"), syntax.children(node, "slice")
         base = _reference_of(context, value)

@@ -15,6 +15,7 @@ from codeanatomy.file_view import Columns, columns_of, iter_rows
 from codeanatomy.graph.context import Context
 from codeanatomy.graph.definitions import TEXT_CHARS
 from codeanatomy.graph.reads import SPAN
+from codeanatomy.graph.syntax import CALL
 from codeanatomy.syntax_tree import constant_type
 
 STARS = {"*": "star", "**": "double_star"}
@@ -22,20 +23,14 @@ REF = ("node_id", "name", "subkind", *SPAN, "ast_id")
 REF_FIELDS = ("kind", "text", "context", "expr_bstart", "expr_bend", *SPAN)
 # Syntax nodes that are nothing but a name.
 NAME_NODES = frozenset({"Name", "MatchAs"})
+ATTRIBUTES = frozenset({"Attribute"})
 
 
 def names(context: Context) -> Columns:
     """List names where they are read, bound, deleted or declared."""
+    id_at, nodes = context.id_at, context.syntax.firsts(NAME_NODES)
     rows = [
-        (
-            context.id_at("NAME_REF", start, end),
-            text,
-            access,
-            start,
-            end,
-            line,
-            context.syntax.first(start, end, NAME_NODES),
-        )
+        (id_at("NAME_REF", start, end), text, access, start, end, line, nodes.get((start, end)))
         for kind, text, access, _, _, start, end, line in iter_rows(context.libcst("refs"), *REF_FIELDS)
         if kind == "name"
     ]
@@ -44,16 +39,9 @@ def names(context: Context) -> Columns:
 
 def attributes(context: Context) -> Columns:
     """List attributes, at the span of their identifiers."""
+    id_at, nodes = context.id_at, context.syntax.firsts(ATTRIBUTES)
     rows = [
-        (
-            context.id_at("ATTRIBUTE_REF", start, end),
-            text,
-            access,
-            start,
-            end,
-            line,
-            context.syntax.first(first, last, ("Attribute",)),
-        )
+        (id_at("ATTRIBUTE_REF", start, end), text, access, start, end, line, nodes.get((first, last)))
         for kind, text, access, first, last, start, end, line in iter_rows(
             context.libcst("refs"), *REF_FIELDS
         )
@@ -64,16 +52,9 @@ def attributes(context: Context) -> Columns:
 
 def calls(context: Context) -> Columns:
     """List call expressions."""
+    id_at, nodes = context.id_at, context.syntax.firsts(CALL)
     rows = [
-        (
-            context.id_at("CALLSITE", start, end),
-            dotted,
-            shape,
-            start,
-            end,
-            line,
-            context.syntax.first(start, end, ("Call",)),
-        )
+        (id_at("CALLSITE", start, end), dotted, shape, start, end, line, nodes.get((start, end)))
         for start, end, shape, dotted, line in iter_rows(
             context.libcst("callsites"), "call_bstart", "call_bend", "shape", "dotted", "line"
         )
@@ -100,9 +81,9 @@ def arguments(context: Context) -> Columns:
 def _bare_generators(context: Context) -> dict[tuple[Any, Any], list[Any]]:
     """Return the spans of generators as in `f(x for x in y)` by call: the parentheses belong to both."""
     syntax, generators = context.syntax, {}
-    for node, kind in enumerate(syntax.kind):
+    for node in syntax.of_kinds("GeneratorExp"):
         call = syntax.parent[node]
-        if kind != "GeneratorExp" or syntax.slot[node] != "args" or call is None:
+        if syntax.slot[node] != "args" or call is None:
             continue
         if syntax.bend[node] == syntax.bend[call]:
             span = [syntax.bstart[node], syntax.bend[node], syntax.line[node]]
@@ -120,9 +101,9 @@ def _argument_node(context: Context, start: int, end: int) -> int | None:
 def literals(context: Context) -> Columns:
     """List constants; texts inside of f-strings are not constants of their own."""
     syntax, rows = context.syntax, []
-    for node, (kind, start) in enumerate(zip(syntax.kind, syntax.bstart, strict=True)):
-        parent = syntax.parent[node]
-        if kind != "Constant" or start is None or parent is None or syntax.kind[parent] == "JoinedStr":
+    for node in syntax.of_kinds("Constant"):
+        start, parent = syntax.bstart[node], syntax.parent[node]
+        if start is None or parent is None or syntax.kind[parent] == "JoinedStr":
             continue
         end, value = syntax.bend[node], syntax.value[node]
         name = None if value is None else value[:TEXT_CHARS]

@@ -826,7 +826,7 @@ def test_a_context_finds_what_stands_at_a_place() -> None:
     assert context.definitions[0, 29].kind == "CLASS"
     syntax = context.syntax
     assert [syntax.kind[node] for node in syntax.at(13, 29)] == ["FunctionDef"]
-    assert syntax.first(13, 29, ("ClassDef",)) is None
+    assert syntax.first(13, 29, frozenset({"ClassDef"})) is None
     assert syntax.last(1, 2) is None
     assert syntax.id_of(None) is None
 
