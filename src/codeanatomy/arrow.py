@@ -21,7 +21,8 @@ Tests: `tests/unit/test_arrow.py`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,7 @@ def array(column: Column, values: Sequence[Any]) -> pa.Array:
     present = [value for value in values if value is not None]
     if column.type == "struct":
         _check_lengths(column, present)
-        parts = [
-            array(field, _concatenate(value[field.name] for value in present)) for field in column.fields
-        ]
+        parts = [array(field, _concatenate(map(itemgetter(field.name), present))) for field in column.fields]
         # With names, not fields: to make the fields again would take as long as the arrays of a small file.
         inner = pa.StructArray.from_arrays(parts, names=[field.name for field in column.fields])
         lengths = [_length(column, value) if value is not None else 0 for value in values]
@@ -81,7 +80,11 @@ def array(column: Column, values: Sequence[Any]) -> pa.Array:
 
 
 def _concatenate(lists: Iterable[Sequence[Any]]) -> list[Any]:
-    return list(chain.from_iterable(lists))
+    joined: list[Any] = []
+    # A third of what `chain` takes: lists are copied whole.
+    for each in lists:
+        joined += each
+    return joined
 
 
 def _length(column: Column, value: Mapping[str, Sequence[Any]]) -> int:
@@ -92,7 +95,7 @@ def _check_lengths(column: Column, present: Sequence[Mapping[str, Sequence[Any]]
     """Raise ValueError if a field is missing or shorter: it would shift the rows of other files."""
     names = {field.name for field in column.fields}
     for value in present:
-        if value.keys() != names or len({len(values) for values in value.values()}) != 1:
+        if value.keys() != names or len({*map(len, value.values())}) != 1:
             sizes = {name: len(values) for name, values in value.items()}
             raise ValueError(f"{column.name} needs equally long lists for {sorted(names)}, got {sizes}")
 

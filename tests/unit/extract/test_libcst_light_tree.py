@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import product
 from typing import Any
 
 import libcst as cst
@@ -57,6 +58,22 @@ def test_there_is_no_light_tree_where_libcst_refuses(code: str) -> None:
     assert parse_light(code, "utf-8") is None
 
 
+def test_the_parser_refuses_what_the_checks_of_replaced_classes_refuse() -> None:
+    arguments = (", ".join(each) for n in range(4) for each in product(("a", "k=a", "*a", "**a"), repeat=n))
+    parameters = (", ".join(each) for n in range(3) for each in product(("a", "b=a", "*c", "/"), repeat=n))
+    prefixes = ("".join(each) for n in range(3) for each in product("bfruBRU", repeat=n))
+    codes = [
+        *(f"f({each})\n" for each in arguments),
+        *(f"def f({each}): pass\n" for each in parameters),
+        *(f"{each}'x'\n" for each in prefixes),
+        *(f"{each}\n" for each in ("0x1", "0o7", "00", "01", "1_0", "1__0", "0xg", "1 = ", "a; b;", "a;; b")),
+    ]
+    for code in codes:
+        light, own = parse_light(code, "utf-8"), parse(code)
+        assert (light is None) == isinstance(own, type), code
+        assert light is None or shape(light) == shape(own), code
+
+
 def test_most_nodes_are_light() -> None:
     tree: Any = parse_light("import a\nif a.b:\n    f(x, y=[1])\n", "utf-8")
     assert type(tree.body[1].test) is LIGHT[cst.Attribute]
@@ -67,6 +84,7 @@ def test_most_nodes_are_light() -> None:
 def test_names_are_checked_if_they_are_not_ascii() -> None:
     tree: Any = parse_light("é.x\n", "utf-8")
     assert type(tree.body[0].body[0].value.value) is cst.Name
+    assert type(tree.body[0].body[0].value.attr) is LIGHT[cst.Name]
 
 
 @pytest.mark.parametrize("code", ["x\n", "x = (\n"])

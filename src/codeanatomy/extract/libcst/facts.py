@@ -46,12 +46,13 @@ Row: TypeAlias = tuple[Any, ...]
 
 CONSTANTS = frozenset({"None", "True", "False"})
 LIGHT_NAME, LIGHT_ATTRIBUTE = LIGHT[cst.Name], LIGHT[cst.Attribute]
-SHAPES = {
-    **dict.fromkeys((cst.Name, LIGHT_NAME), "name"),
-    **dict.fromkeys((cst.Attribute, LIGHT_ATTRIBUTE), "attribute"),
+SHAPES: dict[type, str] = {
+    cst.Name: "name",
+    cst.Attribute: "attribute",
     cst.Subscript: "subscript",
     cst.Call: "call",
 }
+SHAPES.update([(LIGHT[kind], shape) for kind, shape in SHAPES.items() if kind in LIGHT])
 STRINGS = (cst.SimpleString, cst.ConcatenatedString)
 # Longer chains of attributes have no dotted text: the total size would be quadratic.
 MAX_PARTS = 64

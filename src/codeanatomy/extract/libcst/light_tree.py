@@ -3,14 +3,14 @@ r"""Parse a module into a LibCST tree whose most frequent nodes are cheap object
 LibCST's parser is native, but it makes each node by calling the node's class in the module `libcst`: a frozen
 dataclass that sets each field through `object.__setattr__` and then checks itself. This takes longer than
 the parsing (django's sdist, 2,823 files: about 20 of 39 s). Four of five nodes are whitespace, punctuation,
-names and attributes, and their checks cannot fail for a tree that the parser has made. For these classes the
-parser is given structs with the same names and fields, which takes 9 to 10 s less; statements, calls and most
-operations stay LibCST's own, with their checks.
+names, attributes, calls and strings, and their checks cannot fail for a tree that the parser has made. For
+these classes the parser is given structs with the same names and fields, which takes 10 to 11 s less;
+compound statements and most operations stay LibCST's own, with their checks.
 
 >>> tree = parse_light("x = 1\n", "utf-8")
 >>> statement = tree.body[0].body[0]
->>> type(statement) is cst.Assign, type(statement.targets[0].target), isinstance(statement.value, cst.Integer)
-(True, <class 'codeanatomy.extract.libcst.light_tree.Name'>, True)
+>>> type(statement), isinstance(statement, cst.Assign)
+(<class 'codeanatomy.extract.libcst.light_tree.Assign'>, True)
 
 `LIGHT` has the struct of each replaced class. A struct is a virtual subclass of its class, so `isinstance` is
 true, in LibCST's checks too. A check that needs a method a struct does not have (of `return(x)`: is the space
@@ -34,9 +34,14 @@ from msgspec import defstruct
 
 # The patterns of their checks are those by which the parser finds them.
 TOKENS = (cst.SimpleWhitespace, cst.Newline, cst.Comment)
-# The parser sets the star and the keyword of an argument as its check demands. A name is checked for the
-# version of Unicode, so it is replaced in ASCII texts only.
-CHECKED_BY_GRAMMAR = (cst.Name, cst.Arg)
+# The parser sets stars, keywords and defaults as the checks demand, refuses arguments in another order, and a
+# string or number that is none. A name is checked for the version of Unicode: only one in ASCII is replaced.
+CHECKED_BY_GRAMMAR = (
+    *(cst.Name, cst.Arg, cst.Call, cst.Param, cst.SimpleString, cst.Integer),
+    *(cst.Assign, cst.SimpleStatementLine),
+)
+# Properties that checks of LibCST's own classes read.
+PROPERTIES = ("empty", "prefix")
 # Without a check, or with one that parentheses are balanced.
 UNCHECKED = (cst.CSTNode._validate, cst.Attribute._validate)  # noqa: SLF001
 
@@ -69,8 +74,7 @@ def _light_classes() -> Iterator[tuple[type[cst.CSTNode], type]]:
 
 
 def _struct(kind: type[cst.CSTNode]) -> type:
-    # Checks of LibCST's own classes read this property of their whitespace.
-    namespace = {"empty": vars(kind)["empty"]} if "empty" in vars(kind) else {}
+    namespace = {name: vars(kind)[name] for name in PROPERTIES if name in vars(kind)}
     # A tree has no cycles. Two nodes are equal only if they are the same.
     struct = defstruct(
         kind.__name__, map(_field, fields(kind)), namespace=namespace, module=__name__, eq=False, gc=False
@@ -88,12 +92,16 @@ def _field(field: Field[Any]) -> tuple[str, Any] | tuple[str, Any, Any]:
     )
 
 
-def _module(*kept: type[cst.CSTNode]) -> ModuleType:
+def _module(**others: object) -> ModuleType:
     module = ModuleType("libcst")
-    vars(module).update(vars(cst))
-    vars(module).update({kind.__name__: light for kind, light in LIGHT.items() if kind not in kept})
+    vars(module).update({**vars(cst), **{kind.__name__: light for kind, light in LIGHT.items()}, **others})
     return module
 
 
+def _name(value: str, **rest: Any) -> Any:
+    """Make a name, with its check if it is not ASCII."""
+    return (LIGHT[cst.Name] if value.isascii() else cst.Name)(value=value, **rest)
+
+
 LIGHT = dict(_light_classes())
-_ASCII, _UNICODE = _module(), _module(cst.Name)
+_ASCII, _UNICODE = _module(), _module(Name=_name)

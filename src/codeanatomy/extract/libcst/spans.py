@@ -53,7 +53,7 @@ LIGHT_SPACE = LIGHT[cst.SimpleWhitespace]
 NEWLINES = frozenset({cst.Newline, LIGHT[cst.Newline]})
 COMMENTS = frozenset({cst.Comment, LIGHT[cst.Comment]})
 # Expressions that are one token, if they are not in parentheses.
-LEAVES = frozenset({cst.Name, LIGHT[cst.Name], cst.SimpleString, cst.Integer})
+LEAVES = frozenset({cst.Name, *map(LIGHT.__getitem__, (cst.Name, cst.SimpleString, cst.Integer))})
 
 
 class Misplaced(Exception):

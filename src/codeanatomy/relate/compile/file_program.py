@@ -97,6 +97,8 @@ def compile_with_scopes(file: FileView, failure: str | None = None) -> CompiledF
     program.names = [(start, *rest) for start, *rest in names if start is not None]
     program.dotted_texts = dotted_texts(tree)
     program.unbound_uses = [((use.bstart, use.bend, use.line), use.name) for use in unbound_uses]
+    for scope in scopes.values():
+        scope.forget_names()
     return CompiledFile(program, rows)
 
 

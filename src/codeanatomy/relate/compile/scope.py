@@ -87,6 +87,10 @@ class Scope(Struct, eq=False):
             resolved = self._resolved[name] = self._resolve(name)
         return resolved
 
+    def forget_names(self) -> None:
+        """Break the cycles from names to the scope that binds them; without these nothing waits for `gc`."""
+        self._resolved.clear()
+
     def mangled(self, name: str) -> str:
         """Return the name as the compiler mangles it in this scope."""
         if not name.startswith("__") or name.endswith("__") or not self.private:
