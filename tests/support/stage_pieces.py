@@ -43,7 +43,7 @@ def file_pieces(
         for path, raw in tree.items()
     ]
     extracted = table_batches(extract_tables(EXTRACTORS), files)
-    made = work.work_on_chunk(files, extracted, {}, lambda _: None)
+    made = work.work_on_chunk(files, extracted, {}, lambda *_: None)
     return [*map(Piece._make, made.pieces), counts_piece({"r": made.costs})]
 
 
