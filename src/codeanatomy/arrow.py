@@ -168,6 +168,11 @@ def number_values(
     return numbers, combinations
 
 
+def with_texts(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with texts in place of codes in all columns."""
+    return pa.RecordBatch.from_arrays([decode_texts(column) for column in rows.columns], rows.schema.names)
+
+
 def pack_rows(rows: pa.RecordBatch, compression: str | None = "lz4") -> bytes:
     """Serialize rows as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()

@@ -27,13 +27,12 @@ from codeanatomy.normalize.rules import FILE_TABLES
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.pipeline.commits import TableUpdate
 from codeanatomy.pipeline.context import Run, counts_of
-from codeanatomy.pipeline.drive_graph import COUNTED, graph_reads_of, is_written_at_once, write_pieces
+from codeanatomy.pipeline.drive_graph import COUNTED, graph_reads_of, write_pieces
 from codeanatomy.pipeline.executors.executor import Held, StoredRows
 from codeanatomy.pipeline.executors.sorted_tables import write_in_order
 from codeanatomy.pipeline.frontier import NOTHING, Files, Frontier, union
 from codeanatomy.pipeline.group_build import GroupBuild, Stage
 from codeanatomy.pipeline.tasks.file_stage import FileStage, StoredFileStage
-from codeanatomy.pipeline.tasks.graph_rows import GRAPH_PIECES
 from codeanatomy.pipeline.tasks.pieces import COUNTS, OUTCOME, STORED, sum_counts
 from codeanatomy.pipeline.tasks.sinks import Sink
 from codeanatomy.pipeline.tasks.stored_rows import all_columns, read_stored, stored_rows
@@ -106,9 +105,7 @@ def _sink_of_files(build: GroupBuild, stage: Stage) -> Sink:
     # What tools report of a refreshed repository is compared with the stored rows first.
     unordered = (FAILURES, *(() if build.is_refresh else TOOL_TABLES))
     names = [name for name in stage.writes if name not in (*late, *TOOL_TABLES, FAILURES)]
-    edited = union(frontier.edited for frontier in build.frontiers) if build.is_refresh else None
-    at_once = tuple(GRAPH_PIECES) if build.busy[GRAPH] and is_written_at_once(edited) else ()
-    return build.sink(*names, unordered=(*unordered, *at_once))
+    return build.sink(*names, unordered=unordered)
 
 
 def _file_work(

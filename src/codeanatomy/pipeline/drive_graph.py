@@ -66,10 +66,14 @@ def run_graph(build: GroupBuild, stage: Stage) -> None:
         files = _files_of_graph(build, step)
         wanted = _stored_inputs(build, files)
         inputs = [*build.files, *build.solved, *([build.executor.stored(wanted)] if wanted else ())]
-        at_once = tuple(GRAPH_PIECES) if step == GRAPH and is_written_at_once(_all(files)) else ()
-        work = _graph_work(build, build.sink(*FILE_TABLES, unordered=at_once))
+        every = _all(files)
+        build.at_once = step == GRAPH and every is not None and len(every) <= MOST_AT_ONCE
+        work = _graph_work(
+            build, build.sink(*FILE_TABLES, unordered=tuple(GRAPH_PIECES) if build.at_once else ())
+        )
         with build.run.timed(step):
             names = {BEFORE, FACTS, NAMED, *({*stage.reads} & work.reads.keys())}
+            names |= {*TABLES} if build.at_once else set()
             made = build.executor.map_groups(step, inputs, names, "chunk", work)
         build.graph.append(made)
         build.graph_files = files
@@ -78,7 +82,7 @@ def run_graph(build: GroupBuild, stage: Stage) -> None:
             _explain(build, [made])
         if late:
             with build.run.timed("normalize_commit"):
-                build.commit(NORMALIZE, build.updates(FILE_TABLES, [made], _all(files)))
+                build.commit(NORMALIZE, build.updates(FILE_TABLES, [made], every))
     if late and step != NORMALIZE:
         # Its tables are complete only now.
         with build.step(NORMALIZE):
@@ -88,11 +92,6 @@ def run_graph(build: GroupBuild, stage: Stage) -> None:
 def graph_reads_of(build: GroupBuild) -> Reads:
     """Return what the stage of the graph reads of files of which it makes all rows."""
     return _graph_work(build, Sink()).reads
-
-
-def is_written_at_once(files: Files | None) -> bool:
-    """Return whether rows are written where they are made, which saves a job; None: of all files."""
-    return files is not None and len(files) <= MOST_AT_ONCE
 
 
 def _all(files: FilesByTable | None) -> Files | None:
@@ -202,7 +201,8 @@ def run_tables(build: GroupBuild, stage: Stage) -> None:
         shared, changed = _merge(build, made, files)
         with build.run.timed("graph_commit"):
             written = {} if build.written is None else build.written.result()
-            held = [*(() if written else build.files), made, *shared]
+            # Rows of files that were written with others are in no piece of later stages.
+            held = [*(() if written or build.at_once else build.files), made, *shared]
             updates = build.updates(stage.writes, [*build.files, made], _all(files))
             late = write_pieces(build, held)
             for name, update in updates.items():

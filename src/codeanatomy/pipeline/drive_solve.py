@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from msgspec import msgpack, structs
 
+from codeanatomy.file_view import Reads
+from codeanatomy.pipeline.drive_graph import graph_reads_of
 from codeanatomy.pipeline.executors.executor import Held
 from codeanatomy.pipeline.frontier import union
 from codeanatomy.pipeline.group_build import GroupBuild, Stage
+from codeanatomy.pipeline.tasks.impact import COMPARED
 from codeanatomy.pipeline.tasks.pieces import OUTCOME
 from codeanatomy.pipeline.tasks.solve_stage import RepositoryOutcome, Solve, SolveScope
 from codeanatomy.pipeline.tasks.stored_rows import stored_rows
 from codeanatomy.plan.changes import FILES, TOOL_TABLES, Impact
-from codeanatomy.plan.steps import EXTRACT, RELATE
+from codeanatomy.plan.steps import EXTRACT, GRAPH, RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
@@ -43,6 +46,7 @@ def _solve(build: GroupBuild, stage: Stage) -> Held:
         scopes := _scopes(build),
         build.sink(RELATIONS, PROGRAMS, unordered=(DIAGNOSTICS,)),
         max(1, run.cores_of_task // len(scopes)),
+        _passed(build, stage),
     )
     wanted = [
         rows
@@ -67,9 +71,21 @@ def _solve(build: GroupBuild, stage: Stage) -> Held:
     return solved
 
 
+def _passed(build: GroupBuild, stage: Stage) -> Reads:
+    """Return what the graph reads of the rows, or a comparison with the stored ones."""
+    if build.writes and build.busy[GRAPH]:
+        return {name: each for name, each in graph_reads_of(build).items() if name in stage.passes_on}
+    return {RELATIONS: COMPARED} if build.is_refresh else {}
+
+
 def _scopes(build: GroupBuild) -> dict[str, SolveScope]:
     listings = build.run.listed.listings
-    scopes = {repo_id: SolveScope(package=listings[repo_id].package) for repo_id in build.busy[RELATE]}
+    # Files that were read in this run have the relations of their scopes in the graph already.
+    read = () if build.is_refresh or build.is_indexed else build.busy[EXTRACT]
+    scopes = {
+        repo_id: SolveScope(package=listings[repo_id].package, with_scopes=repo_id not in read)
+        for repo_id in build.busy[RELATE]
+    }
     for frontier in () if build.is_whole(RELATE) else build.frontiers:
         replaced, wanted = frontier.files_in(RELATE, FILES), frontier.files_in(RELATE)
         scopes[frontier.repo_id] = SolveScope(replaced, wanted, listings[frontier.repo_id].package)

@@ -91,6 +91,8 @@ class GroupBuild:
         self.graph: list[Held] = []
         # Files of the graph that are worked on, by repository; None: all.
         self.graph_files: FilesByTable | None = None
+        # Whether its tables are written where their last rows are made: of few files it saves a job.
+        self.at_once = False
         # Commits in their order, and what else is done beside the stages.
         self._commits = ThreadPoolExecutor(1)
         self.beside = ThreadPoolExecutor(1)

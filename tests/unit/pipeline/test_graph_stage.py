@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from msgspec import json, msgpack
 
-from codeanatomy.arrow import decode_texts, pack_rows, unpack_rows
+from codeanatomy.arrow import pack_rows, unpack_rows, with_texts
 from codeanatomy.graph.merge import SHARED
 from codeanatomy.graph.rows import EDGES, NODES, PROPS, PROPS_MAP
 from codeanatomy.node_ids import file_id
@@ -20,6 +19,7 @@ from codeanatomy.pipeline.key_collisions import unpack_owners
 from codeanatomy.pipeline.tasks.graph_rows import COPIES, FACTS, NAMED
 from codeanatomy.pipeline.tasks.graph_stage import GraphStage, MergeShared
 from codeanatomy.pipeline.tasks.pieces import (
+    CONTRIBUTIONS,
     COUNTS,
     KEY_OWNERS,
     KEYS,
@@ -173,8 +173,13 @@ def shared(graph: list[Piece]) -> list[Piece]:
     return [piece for piece in graph if piece.name == SHARED]
 
 
+def contributions(graph: list[Piece]) -> list[Piece]:
+    """What files contribute to rows of no file, wherever their own rows are written."""
+    return [piece for piece in graph if piece.name == CONTRIBUTIONS]
+
+
 def test_rows_of_no_file_are_merged(graph: list[Piece]) -> None:
-    pieces = merged(shared(graph), MergeShared(OWN))
+    pieces = merged(contributions(graph), MergeShared(OWN))
     nodes = rows_named(pieces, NODES)
     assert {row["owner_file_id"] for row in nodes} == {None}
     assert {"REPOSITORY", "EXTERNAL_MODULE"} & {row["node_kind"] for row in nodes}
@@ -187,12 +192,11 @@ def test_rows_of_no_file_are_merged(graph: list[Piece]) -> None:
 def as_stored(piece: Piece) -> Piece:
     """The piece as it is read from a table: with texts in place of codes."""
     [rows] = unpack_rows(piece.data)
-    texts = pa.RecordBatch.from_arrays([decode_texts(column) for column in rows.columns], rows.schema.names)
-    return piece._replace(name=STORED + piece.name, data=pack_rows(texts))
+    return piece._replace(name=STORED + piece.name, data=pack_rows(with_texts(rows)))
 
 
 def test_merged_rows_that_are_the_same_are_not_written(graph: list[Piece]) -> None:
-    before = merged(shared(graph), MergeShared(OWN))
+    before = merged(contributions(graph), MergeShared(OWN))
     stored = [as_stored(piece) for piece in (*shared(graph), *before) if piece.name in MADE]
     use = file_id("r", "use.py")
     # Nothing is new: the stored contributions make the stored rows.

@@ -47,6 +47,15 @@ SAMPLED = {
 ROWS_OF_FILES = "rows_of_files"
 
 
+def tables_with(name: str) -> tuple[str, ...]:
+    """Return the tables that have the rows of a table of the graph.
+
+    >>> tables_with("cpg_edges"), tables_with("cpg_nodes")
+    (('cpg_edges', 'cpg_edges_by_src', 'cpg_edges_by_dst'), ('cpg_nodes',))
+    """
+    return (name, *(copy for copy, origin in COPIES.items() if origin == name))
+
+
 class GraphOutput:
     """The rows of the graph's tables that a task makes of files of a repository."""
 
@@ -66,7 +75,7 @@ class GraphOutput:
         """Add rows of a file, which follows those before in the order of ids."""
         self._first = self._first or file.file_id
         for name, rows in tables.items():
-            targets = (name, *(copy for copy, origin in COPIES.items() if origin == name))
+            targets = tables_with(name)
             self.counts.update(dict.fromkeys(targets, rows.num_rows))
             if not rows.num_rows:
                 continue

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from msgspec import Struct, json, msgpack, structs
 
 from codeanatomy import catalog
-from codeanatomy.arrow import arrow_schema
+from codeanatomy.arrow import arrow_schema, with_texts
 from codeanatomy.catalog.entry_points import RULES, Rule
 from codeanatomy.catalog.kinds import Profile
 from codeanatomy.costs import Costs
@@ -31,7 +31,7 @@ from codeanatomy.graph.merge import COLUMNS as CONTRIBUTED
 from codeanatomy.graph.merge import SHARED, merge_shared_rows, shared_row, unpack_shared_rows
 from codeanatomy.graph.reads import reads as graph_reads
 from codeanatomy.graph.resolution import ResolvedFile, complete_names
-from codeanatomy.graph.rows import NODES, resolution_rows
+from codeanatomy.graph.rows import NODES, TABLES, resolution_rows
 from codeanatomy.graph.table_rows import sort_rows
 from codeanatomy.normalize.rules import READS as NORMALIZE_READS
 from codeanatomy.normalize.rules import chunk_rows, file_columns
@@ -45,6 +45,7 @@ from codeanatomy.pipeline.tasks.graph_rows import (
     GraphOutput,
     file_facts,
     key_pieces,
+    tables_with,
 )
 from codeanatomy.pipeline.tasks.impact import BEFORE, file_impact
 from codeanatomy.pipeline.tasks.pieces import (
@@ -108,6 +109,11 @@ class GraphStage(Struct, frozen=True):
                 yield from file_impact(
                     group, before | {RELATIONS: batches.get(RELATIONS, [])}, self.explained
                 )
+                # Of few files, whose rows need no other file: they are written with the others.
+                for name in TABLES:
+                    for rows in map(with_texts, batches.pop(name, ())):
+                        for table in tables_with(name):
+                            sink.add(table, rows)
                 for part in parts_of(batches):
                     yield from self._work_on(group, part, sink)
             yield from sink.close()

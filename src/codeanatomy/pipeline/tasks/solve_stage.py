@@ -18,17 +18,20 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct, msgpack
 
 from codeanatomy.arrow import pack_rows, unpack_rows
 from codeanatomy.costs import Costs
 from codeanatomy.extract.scip_index import SCIP
 from codeanatomy.extract.type_checker_files import TYPES
-from codeanatomy.file_view import FileView, load_views
+from codeanatomy.file_view import FileView, Reads, load_views, project
+from codeanatomy.graph.context import OF_SCOPES
 from codeanatomy.pipeline.executors.executor import Group
 from codeanatomy.pipeline.executors.processes import map_after
 from codeanatomy.pipeline.frontier import FileOutcome
@@ -46,9 +49,9 @@ from codeanatomy.plan.steps import RELATE
 from codeanatomy.relate.compile.file_program import WITNESS_READS, with_witnesses
 from codeanatomy.relate.own_imports import OwnImports
 from codeanatomy.relate.program import Program, solved_part
+from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import (
     PROGRAMS,
-    TABLES,
     FileRelations,
     SolvedRepository,
     program_rows,
@@ -68,6 +71,8 @@ class SolveScope(Struct, frozen=True):
     wanted: frozenset[str] | None = None
     # Import name of the package that the root of the repository is; empty if it is none.
     package: str = ""
+    # Whether later stages lack the relations of scopes: where files were read, the graph has them already.
+    with_scopes: bool = True
 
 
 class RepositoryOutcome(Struct, frozen=True):
@@ -83,10 +88,10 @@ class EmittedChunk(NamedTuple):
     """Packed rows of the files of a chunk, by table."""
 
     chunk: str
-    # Of files whose rows differ.
-    changed: dict[str, bytes]
-    # Of the other files that are wanted; their programs are with those that changed.
-    same: dict[str, bytes]
+    # Of files whose rows differ, for data files; with the programs of all.
+    written: dict[str, bytes]
+    # Of these and of other files that are wanted, for later stages.
+    passed: dict[str, bytes]
     counts: dict[str, int]
     files: list[FileOutcome]
     # Of the repository.
@@ -102,6 +107,8 @@ class Solve(Struct, frozen=True):
     sink: Sink
     # Processes that emit relations.
     processes: int
+    # What later stages read of the rows, by table; None: everything.
+    passed: Reads | None = None
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Solve one repository after the other."""
@@ -118,13 +125,13 @@ class Solve(Struct, frozen=True):
         counts: Counter[str] = Counter()
         imports = OwnImports()
         # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
-        for emitted in _in_order(map_after(lambda: prepare_emission(inputs, scope), self.processes)):
-            for name, stream in emitted.changed.items():
+        prepare = partial(prepare_emission, inputs, scope, self.passed)
+        for emitted in _in_order(map_after(prepare, self.processes)):
+            for name, stream in emitted.written.items():
                 for rows in unpack_rows(stream):
                     sink.add(name, rows)
-            for key, tables in (("changed", emitted.changed), ("same", emitted.same)):
-                for name in (each for each in TABLES if each in tables):
-                    yield from cut(repo_id, emitted.chunk, name, tables[name], f"{key} {name}")
+            for name, data in emitted.passed.items():
+                yield from cut(repo_id, emitted.chunk, name, data, name)
             outcomes += emitted.files if scope.wanted is not None else ()
             imports = emitted.imports
             counts.update(emitted.counts)
@@ -205,7 +212,7 @@ def _with_claims(program: Program, view: FileView | None) -> Program:
 
 
 def prepare_emission(
-    inputs: SolveInputs, scope: SolveScope
+    inputs: SolveInputs, scope: SolveScope, passed: Reads | None
 ) -> tuple[Callable[[int], tuple[int, EmittedChunk]], int]:
     """Solve a repository; return what emits the rows of a chunk by its number, and the number of chunks."""
     gc.disable()
@@ -224,7 +231,7 @@ def prepare_emission(
     def emit(place: int) -> tuple[int, EmittedChunk]:
         chunk, own = chunks[place], Costs()
         with own.timed(RELATE, EMIT):
-            emitted = _emitted_chunk(solved, imports, chunk, numbers, inputs, scope)
+            emitted = _emitted_chunk(solved, imports, chunk, numbers, inputs, scope, passed)
         # Once: every process has the costs of the solve.
         shared = costs.counters() if place == 0 else {}
         return place, emitted._replace(counts={**emitted.counts, **shared, **own.counters()})
@@ -250,6 +257,7 @@ def _emitted_chunk(
     numbers: Mapping[str, int],
     inputs: SolveInputs,
     scope: SolveScope,
+    passed: Reads | None,
 ) -> EmittedChunk:
     changed: list[FileRelations] = []
     same: list[FileRelations] = []
@@ -267,11 +275,24 @@ def _emitted_chunk(
         # As it came, without the claims of tools: they are in tables of their own, and every solve adds them.
         programs.append((program, encoded, digest))
         files.append(FileOutcome(file_id, program.path, is_same))
-    tables = {**(tables_of(changed) if changed else {}), PROGRAMS: program_rows(programs)}
-    counts = {name: rows.num_rows for name, rows in tables.items() if rows.num_rows}
-    return EmittedChunk(
-        chunk, _packed(tables), _packed(tables_of(same) if same else {}), counts, files, imports
-    )
+    tables = tables_of(changed) if changed else {}
+    written = {**tables, PROGRAMS: program_rows(programs)}
+    counts = {name: rows.num_rows for name, rows in written.items() if rows.num_rows}
+    for name, rows in tables_of(same).items() if same else ():
+        tables[name] = pa.concat_batches([tables[name], rows]) if name in tables else rows
+    read = {name: _read_later(name, rows, scope, passed) for name, rows in tables.items()}
+    return EmittedChunk(chunk, _packed(written), _packed(read), counts, files, imports)
+
+
+def _read_later(name: str, rows: pa.RecordBatch, scope: SolveScope, passed: Reads | None) -> pa.RecordBatch:
+    """Return what later stages read of rows."""
+    if passed is None:
+        return rows
+    if name not in passed:
+        return rows.slice(0, 0)
+    if name == RELATIONS and not scope.with_scopes:
+        rows = rows.filter(pc.not_equal(rows.column("origin"), OF_SCOPES))
+    return project(name, rows, passed[name])
 
 
 def _packed(tables: Mapping[str, pa.RecordBatch]) -> dict[str, bytes]:
