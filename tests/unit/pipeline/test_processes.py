@@ -13,7 +13,14 @@ import pytest
 
 from codeanatomy.config import load_settings
 from codeanatomy.errors import StepFailed, StorageFailure
-from codeanatomy.pipeline.executors.processes import FEWEST, FORK, iterate_in_fork, map_in_forks, processes_of
+from codeanatomy.pipeline.executors.processes import (
+    FEWEST,
+    FORK,
+    iterate_in_fork,
+    map_after,
+    map_in_forks,
+    processes_of,
+)
 
 LARGE = 3_000_000
 # So many pieces are worth several processes.
@@ -241,4 +248,61 @@ def test_items_before_a_problem_arrive_and_then_it_is_raised(
     assert next(items) == 1
     with pytest.raises(raised, match=said):
         next(items)
+    assert not FORK.active_children()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("count", [0, 1, 2 * FEWEST, MANY])
+def test_prepared_work_is_done_once_for_every_number(processes: int, count: int) -> None:
+    def prepare() -> tuple[Callable[[int], int], int]:
+        prepared = elsewhere(100)
+        return lambda number: prepared + number, count
+
+    assert sorted(map_after(prepare, processes)) == [100 + number for number in range(count)]
+    assert not FORK.active_children()
+
+
+def test_the_process_that_prepares_works_too(tmp_path: Path) -> None:
+    preparing = tmp_path / "preparing"
+
+    def prepare() -> tuple[Callable[[int], int], int]:
+        preparing.write_text(str(os.getpid()))
+        (tmp_path / "working").mkdir()
+        return lambda _: meet(tmp_path / "working", 3), MANY
+
+    found = list(map_after(prepare, processes=3))
+    assert len(found) == MANY
+    assert len(set(found)) == 3
+    assert int(preparing.read_text()) in found
+
+
+def test_large_results_of_prepared_work_arrive_whole() -> None:
+    found = list(map_after(lambda: (lambda number: bytes([number]) * LARGE, MANY), processes=2))
+    assert sorted(found) == [bytes([number]) * LARGE for number in range(MANY)]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(
+    ("problem", "raised", "said"),
+    [
+        (lambda: os.kill(os.getpid(), elsewhere(signal.SIGKILL)), StepFailed, "died"),
+        (lambda: os._exit(elsewhere(0)), StepFailed, "died"),
+        (fail(StorageFailure("full", "")), StorageFailure, "full"),
+        (fail(ValueError("no such thing")), StepFailed, "no such thing"),
+    ],
+    ids=["killed", "exit 0", "an error of ours", "a bug"],
+)
+def test_a_problem_of_prepared_work_is_raised(
+    problem: Callable[[], object], raised: type[Exception], said: str, processes: int
+) -> None:
+    for prepare in (lambda: (at(4, problem), MANY), lambda: problem() or (at(0, problem), 1)):
+        with pytest.raises(raised, match=said):
+            list(map_after(prepare, processes))
+        assert not FORK.active_children()
+
+
+def test_who_stops_to_listen_ends_prepared_work() -> None:
+    found = map_after(lambda: (lambda _: bytes(LARGE), 100), processes=2)
+    assert len(next(found)) == LARGE
+    found.close()  # type: ignore[attr-defined]
     assert not FORK.active_children()

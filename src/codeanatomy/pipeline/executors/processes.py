@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.sharedctypes import Synchronized
 from typing import Any, TypeVar
 
 from codeanatomy.config import Settings
@@ -69,6 +70,95 @@ def iterate_in_fork(work: Callable[[], Iterable[Made]]) -> Iterator[Made]:
         child.kill()
         child.join()
         line.close()
+
+
+def map_after(prepare: Callable[[], tuple[Callable[[int], Made], int]], processes: int) -> Iterator[Made]:
+    """Yield what the work that `prepare` returns makes of each number below the count that it returns.
+
+    >>> sorted(map_after(lambda: (lambda number: number * number, 6), processes=2))
+    [0, 1, 4, 9, 16, 25]
+
+    One process prepares, and then works beside others that are forked from it; results come in any order.
+    CPython writes to objects that it only reads (it counts references), so each process copies the pages that
+    it visits, except the last: after the solve of django's sdist one that only waits costs 0.3 GB of 4.9.
+    """
+    pipes = [FORK.Pipe(duplex=False) for _ in range(processes)]
+    child = FORK.Process(target=_prepare, args=(pipes, prepare))
+    child.start()
+    for _, end in pipes:
+        end.close()
+    lines = [line for line, _ in pipes]
+    try:
+        while lines:
+            ready = wait(lines)
+            for line in [each for each in lines if each in ready]:
+                is_last, made = _received(line)
+                if is_last:
+                    lines.remove(line)
+                else:
+                    yield made
+    finally:
+        child.kill()
+        child.join()
+        for line, _ in pipes:
+            line.close()
+
+
+def _prepare(
+    pipes: Sequence[tuple[Connection, Connection]], prepare: Callable[[], tuple[Callable[[int], Any], int]]
+) -> None:
+    for line, _ in pipes:
+        line.close()
+    end_with_parent()
+    own, *others = ends = [end for _, end in pipes]
+    helpers = []
+    with _reporting_errors(own):
+        work, count = prepare()
+        # Of the numbers below the count.
+        taken = FORK.Value("q", 0)
+        for number, end in enumerate(others, 2):
+            if number * FEWEST <= count:
+                helpers.append(FORK.Process(target=_serve_rest, args=(ends, end, work, count, taken)))
+                helpers[-1].start()
+            else:
+                end.send((True, None))
+            end.close()
+        _send_rest(own, work, count, taken)
+    own.close()
+    # They would end with this process.
+    for helper in helpers:
+        helper.join()
+    os._exit(0)
+
+
+def _serve_rest(
+    inherited: Sequence[Connection],
+    end: Connection,
+    work: Callable[[int], Any],
+    count: int,
+    taken: Synchronized[int],
+) -> None:
+    for each in inherited:
+        if each is not end:
+            each.close()
+    end_with_parent()
+    gc.disable()
+    with _reporting_errors(end):
+        _send_rest(end, work, count, taken)
+    end.close()
+    os._exit(0)
+
+
+def _send_rest(end: Connection, work: Callable[[int], Any], count: int, taken: Synchronized[int]) -> None:
+    """Take the next number until there is none, and send what is made of it."""
+    while True:
+        with taken.get_lock():
+            number = taken.value
+            taken.value += 1
+        if number >= count:
+            break
+        end.send((False, work(number)))
+    end.send((True, None))
 
 
 def _serve_items(inherited: Connection, end: Connection, work: Callable[[], Iterable[Any]]) -> None:

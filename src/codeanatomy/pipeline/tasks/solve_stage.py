@@ -4,7 +4,7 @@
     work(groups)       # pieces: relations for the graph, data files, counts, files with other relations
 
 A repository is solved in one process, because what a name or a value means may depend on any of its files.
-The relations are then emitted by several processes that are forked from the solved state, chunk by chunk. So
+The relations are then emitted by this process and others that are forked from it, chunk by chunk. So
 in a cluster a repository is solved where its programs are brought together, and repositories side by side,
 the largest first.
 
@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import ClassVar, NamedTuple
 
@@ -32,7 +33,7 @@ from codeanatomy.extract.type_checker_files import TYPES
 from codeanatomy.file_view import FileView, Reads, load_views, project
 from codeanatomy.graph.context import OF_SCOPES
 from codeanatomy.pipeline.executors.executor import Group
-from codeanatomy.pipeline.executors.processes import iterate_in_fork, map_in_forks
+from codeanatomy.pipeline.executors.processes import map_after
 from codeanatomy.pipeline.frontier import FileOutcome
 from codeanatomy.pipeline.tasks.pieces import (
     OUTCOME,
@@ -124,7 +125,8 @@ class Solve(Struct, frozen=True):
         counts: Counter[str] = Counter()
         imports = OwnImports()
         # A solved repository is millions of objects, which take seconds to free; ending a process takes none.
-        for emitted in iterate_in_fork(lambda: emit_chunks(inputs, scope, self.processes, self.passed)):
+        prepare = partial(prepare_emission, inputs, scope, self.passed)
+        for emitted in _in_order(map_after(prepare, self.processes)):
             for name, stream in emitted.written.items():
                 for rows in unpack_rows(stream):
                     sink.add(name, rows)
@@ -209,10 +211,10 @@ def _with_claims(program: Program, view: FileView | None) -> Program:
     return with_witnesses(program, view.documents if view else (), view.row(TYPES) if view else None)
 
 
-def emit_chunks(
-    inputs: SolveInputs, scope: SolveScope, processes: int, passed: Reads | None
-) -> Iterator[EmittedChunk]:
-    """Solve a repository and yield the rows of its files, in the order of chunks."""
+def prepare_emission(
+    inputs: SolveInputs, scope: SolveScope, passed: Reads | None
+) -> tuple[Callable[[int], tuple[int, EmittedChunk]], int]:
+    """Solve a repository; return what emits the rows of a chunk by its number, and the number of chunks."""
     gc.disable()
     costs = Costs()
     with costs.timed(RELATE, DECODE):
@@ -234,7 +236,7 @@ def emit_chunks(
         shared = costs.counters() if place == 0 else {}
         return place, emitted._replace(counts={**emitted.counts, **shared, **own.counters()})
 
-    return _in_order(map_in_forks(emit, len(chunks), processes))
+    return emit, len(chunks)
 
 
 def _in_order(results: Iterable[tuple[int, EmittedChunk]]) -> Iterator[EmittedChunk]:
