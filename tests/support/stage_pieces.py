@@ -44,7 +44,7 @@ def file_pieces(
     ]
     extracted = table_batches(extract_tables(EXTRACTORS), files)
     made = work.work_on_chunk(files, extracted, {}, lambda *_: None)
-    return [*map(Piece._make, made.pieces), counts_piece({"r": made.costs})]
+    return [*map(Piece._make, made.pieces), counts_piece({"r": made.counts})]
 
 
 def _reading(path: str, raw: bytes) -> Reading:

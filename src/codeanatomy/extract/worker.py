@@ -99,8 +99,8 @@ class ChunkResult(NamedTuple):
     tables: Mapping[str, pa.RecordBatch]
     # Names and numbers by which the caller knows the bytes behind them.
     pieces: Sequence[PackedPiece]
-    # What it has cost, as counters.
-    costs: Mapping[str, int] = {}
+    # Rows by table, and costs.
+    counts: Mapping[str, int] = {}
 
 
 # Why parts of further work have killed a process, by number of the file, then of the part.
@@ -219,7 +219,9 @@ def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
         if answer.step == pack_step and len(chunk.files) > 1:
             return [part for single in _single_files(chunk) for part in _extract_chunk(child, single)]
         skipped = skipped_steps.setdefault(answer.file, {})
-        failed = range(1, work_step) if answer.step == pack_step else (answer.step,)
+        # Rows of one file that cannot be packed: without those of further work, then without evidence.
+        parts = range(work_step, pack_step) if not any(step >= work_step for step in skipped) else ()
+        failed = (parts or range(1, work_step)) if answer.step == pack_step else (answer.step,)
         # If that does not help, skip reading: then only the file's existence is recorded.
         added = [step for step in failed if step not in skipped] or [
             step for step in (0,) if step not in skipped
@@ -416,7 +418,7 @@ def _pack_chunk(
     counts = count_rows(files)
     own = counts.setdefault(repo_id, {}) if files else {}
     own.update({name: batch.num_rows for name, batch in made.tables.items()})
-    own.update({**costs.counters(), **made.costs})
+    own.update({**costs.counters(), **made.counts})
     return ChunkAnswer(repo_id, first.get("file_id") or "", places, counts, list(made.pieces))
 
 

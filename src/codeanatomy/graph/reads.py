@@ -1,6 +1,6 @@
 """Declare the columns that the graph stage reads of each table, with the fields of nested columns.
 
-    load_views(batches, reads("default"))        # files as `graph.rows.file_rows` takes them
+    load_views(batches, reads("default"))        # files as `graph.rows.rows_of_files` takes them
 
 Instructions are nodes only in the profile "full": they are not read for another one.
 Tests: `tests/unit/graph/test_facts.py`, `tests/unit/test_file_view.py`.

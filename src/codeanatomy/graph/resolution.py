@@ -1,6 +1,6 @@
 """List the facts of a file that other files decide: edges of resolution, entry points, names with a module.
 
-    file = ResolvedFile(facts, relations, diagnostics)    # facts as `file_facts` has kept them
+    file = ResolvedFile(facts, relations, diagnostics)    # facts as `collect_facts` has kept them
     file.lists(rule_set(RULES))["relations.CALLS"]        # the calls with a target
     file.shared_lists()["qualified_names"]                # of the repository, as this file sees it
 

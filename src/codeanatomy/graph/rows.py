@@ -73,7 +73,7 @@ class FileGraph(NamedTuple):
     # Nodes whose qualified names lack the name of the module.
     named: pa.RecordBatch
     facts: KeptFacts
-    # PlacedDefinition keys of the file by qualified path.
+    # Definition keys of the file by qualified path.
     keys: dict[str, str]
 
 

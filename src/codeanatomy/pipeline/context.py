@@ -188,6 +188,11 @@ class Run:
         entries = self.listed.listings[repo_id].entries if files else ()
         return [entry.path for entry in entries if file_id(repo_id, entry.path) in files]
 
+    def bytes_of(self, repo_id: str, files: Collection[str]) -> int:
+        """Return the bytes of the sources of some files of a repository."""
+        entries = self.listed.listings[repo_id].entries if files else ()
+        return sum(entry.size_bytes or 0 for entry in entries if file_id(repo_id, entry.path) in files)
+
     def files_of(self, step: str) -> int:
         """Return the number of files that are read of the repositories that a step works on."""
         listings = [self.listed.listings[repo_id] for repo_id in self.plan.step(step).busy]

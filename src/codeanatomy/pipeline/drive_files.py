@@ -8,6 +8,7 @@ Tests: `tests/unit/pipeline/test_stages.py`, `tests/unit/pipeline/test_refresh.p
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Collection, Mapping
 
@@ -50,6 +51,8 @@ EXTRACTED = tuple(name for name in extract_tables(EXTRACTORS) if name not in (*T
 STORED_PROGRAMS: TableReads = dict.fromkeys(("program", "rows_digest"), ())
 # Bytes of sources from which on tables are written while repositories are solved: it takes another job.
 LARGE_BYTES = 1024 * 1024
+# Jobs of a session get free cores in their order.
+SOLVE_FIRST_SECONDS = 1.0
 
 
 def run_files(build: GroupBuild, stage: Stage) -> None:
@@ -64,7 +67,7 @@ def run_files(build: GroupBuild, stage: Stage) -> None:
             fresh = _extract(build, stage)
             tools = _tool_updates(build, fresh)
         if build.busy[GRAPH] and not build.is_refresh and not build.is_indexed and _is_large(build):
-            build.written = build.beside.submit(write_pieces, build, [fresh])
+            build.written = build.beside.submit(_write_beside, build, fresh)
         build.commit_later(EXTRACT, lambda: _commit_extracted(build, fresh, tools))
     if build.solves or build.writes:
         is_committed = build.writes or not build.busy[EXTRACT]
@@ -73,7 +76,14 @@ def run_files(build: GroupBuild, stage: Stage) -> None:
 
 
 def _is_large(build: GroupBuild) -> bool:
-    return sum(build.run.repository_bytes[each] for each in build.repositories) >= LARGE_BYTES
+    return sum(build.run.repository_bytes[each] for each in build.busy[EXTRACT]) >= LARGE_BYTES
+
+
+def _write_beside(build: GroupBuild, fresh: Held) -> dict[str, list[DataFile]]:
+    """Write rows of the graph while repositories are solved, which takes longest and has to begin first."""
+    time.sleep(SOLVE_FIRST_SECONDS)
+    with build.run.timed("graph_write"):
+        return write_pieces(build, [fresh])
 
 
 def _extract(build: GroupBuild, stage: Stage) -> Held:
@@ -119,7 +129,7 @@ def _file_work(
         frozenset(steps[RELATE]),
         frozenset(steps[GRAPH]) if with_graph and not late else NOTHING,
         run.request.profile,
-        _passed(build) if late else {},
+        _passed(build) if late and build.writes else {},
         {repo_id: run.chunk_count(repo_id) for repo_id in build.repositories},
         sink,
         _stored_sources(build),

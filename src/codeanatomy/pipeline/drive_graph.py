@@ -45,7 +45,7 @@ from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS
 
 # Of at most so many files a refresh writes the graph's rows where they are made: of more, in too small files.
-MOST_AT_ONCE = 16
+MOST_AT_ONCE, MOST_BYTES_AT_ONCE = 16, 1024 * 1024
 # Tables whose rows are counted where they are made, if the step works on whole repositories.
 COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*GRAPH_PIECES, "graph_files")}
 
@@ -53,6 +53,9 @@ COUNTED = {NORMALIZE: FILE_TABLES, GRAPH: (*GRAPH_PIECES, "graph_files")}
 def run_graph(build: GroupBuild, stage: Stage) -> None:
     """Make the rows that relations decide, and normalize files where a SCIP index is evidence."""
     build.join_commits()
+    if build.written is not None and build.written.done():
+        # An error of it ends the build now.
+        build.written.result()
     late = build.is_indexed and build.busy[NORMALIZE]
     step = GRAPH if build.busy[GRAPH] else NORMALIZE if late else RELATE
     if not build.writes or step == RELATE:
@@ -67,7 +70,7 @@ def run_graph(build: GroupBuild, stage: Stage) -> None:
         wanted = _stored_inputs(build, files)
         inputs = [*build.files, *build.solved, *([build.executor.stored(wanted)] if wanted else ())]
         every = _all(files)
-        build.at_once = step == GRAPH and every is not None and len(every) <= MOST_AT_ONCE
+        build.at_once = step == GRAPH and _are_few(build, files)
         work = _graph_work(
             build, build.sink(*FILE_TABLES, unordered=tuple(GRAPH_PIECES) if build.at_once else ())
         )
@@ -92,6 +95,13 @@ def run_graph(build: GroupBuild, stage: Stage) -> None:
 def graph_reads_of(build: GroupBuild) -> Reads:
     """Return what the stage of the graph reads of files of which it makes all rows."""
     return _graph_work(build, Sink()).reads
+
+
+def _are_few(build: GroupBuild, files: FilesByTable | None) -> bool:
+    """Return whether files of a refresh are so few and small that one task may have all of their rows."""
+    if files is None or len(union(files.values())) > MOST_AT_ONCE:
+        return False
+    return sum(build.run.bytes_of(repo_id, each) for repo_id, each in files.items()) <= MOST_BYTES_AT_ONCE
 
 
 def _all(files: FilesByTable | None) -> Files | None:
@@ -199,8 +209,8 @@ def run_tables(build: GroupBuild, stage: Stage) -> None:
         [made], files = build.graph, build.graph_files
         _refuse_collisions(build, [*build.files, made], files)
         shared, changed = _merge(build, made, files)
+        written = {} if build.written is None else build.written.result()
         with build.run.timed("graph_commit"):
-            written = {} if build.written is None else build.written.result()
             # Rows of files that were written with others are in no piece of later stages.
             held = [*(() if written or build.at_once else build.files), made, *shared]
             updates = build.updates(stage.writes, [*build.files, made], _all(files))

@@ -75,7 +75,7 @@ def _passed(build: GroupBuild, stage: Stage) -> Reads:
     """Return what the graph reads of the rows, or a comparison with the stored ones."""
     if build.writes and build.busy[GRAPH]:
         return {name: each for name, each in graph_reads_of(build).items() if name in stage.passes_on}
-    return {RELATIONS: COMPARED} if build.is_refresh else {}
+    return {RELATIONS: COMPARED} if build.is_refresh and not build.is_whole(RELATE) else {}
 
 
 def _scopes(build: GroupBuild) -> dict[str, SolveScope]:

@@ -93,7 +93,8 @@ class GroupBuild:
         self.graph_files: FilesByTable | None = None
         # Whether its tables are written where their last rows are made: of few files it saves a job.
         self.at_once = False
-        # Commits in their order, and what else is done beside the stages.
+        # Commits in their order, and what else is done beside the stages: a refresh reads stored programs, a
+        # whole build writes tables.
         self._commits = ThreadPoolExecutor(1)
         self.beside = ThreadPoolExecutor(1)
         self._pending: list[Future[None]] = []
@@ -106,6 +107,11 @@ class GroupBuild:
         """Free what the executor holds at the end of the block."""
         try:
             yield
+        except BaseException:
+            if self.written is not None and not self.written.done():
+                # The tables would be of no use.
+                self.executor.cancel()
+            raise
         finally:
             self._commits.shutdown(cancel_futures=True)
             self.beside.shutdown(cancel_futures=True)
@@ -239,19 +245,22 @@ class GroupBuild:
 def work_groups(run: Run) -> list[WorkGroup]:
     """Return the groups of repositories that have work; those that are built as a whole come first.
 
-    The refreshes of a group have the same action in each step, and all of them have a SCIP index or none.
+    All repositories of a group have a SCIP index or none; refreshes have the same action in each step.
     """
     busy = [
         repo_id for repo_id in run.listed.listings if any(repo_id in step.busy for step in run.plan.steps)
     ]
-    whole = tuple(repo_id for repo_id in busy if repo_id not in run.frontiers)
     alike: dict[tuple[object, ...], list[str]] = {}
-    for repo_id in (each for each in run.frontiers if each in busy):
+    whole = [repo_id for repo_id in busy if repo_id not in run.frontiers]
+    for repo_id in (*whole, *(each for each in run.frontiers if each in busy)):
+        is_refresh = repo_id in run.frontiers
         actions = ((repo_id in step.runs_for, repo_id in step.refreshes) for step in run.plan.steps)
-        alike.setdefault((has_index(run, repo_id), *actions), []).append(repo_id)
-    members = [(whole, False)] if whole else []
-    members += [(tuple(each), True) for each in alike.values()]
-    return [WorkGroup(number, *each) for number, each in enumerate(members)]
+        key = (is_refresh, has_index(run, repo_id), *(actions if is_refresh else ()))
+        alike.setdefault(key, []).append(repo_id)
+    return [
+        WorkGroup(number, tuple(members), bool(is_refresh))
+        for number, ((is_refresh, *_), members) in enumerate(alike.items())
+    ]
 
 
 def has_index(run: Run, repo_id: str) -> bool:

@@ -1,9 +1,9 @@
 """The stages of a build, as data, and the loop that runs them over a group of repositories.
 
     files     --> tables of extract and normalize; of every file its program, facts, and rows of the graph
-    stored        the same of files that are not read again, from pinned tables
-    solve     --> tables of relate; relations               | meanwhile, rows of the graph are sorted and
-    graph         rows that relations decide                | written
+    stored        rules and programs of files that are not read again, from pinned tables
+    solve     --> tables of relate; relations               | meanwhile, where a large repository is built
+    graph         rows that relations decide                | as a whole, rows of the graph are written
     tables    --> rows of no file; tables of the graph
 
 Rows go from one stage to the next in pieces that the executor holds; a stage reads tables only for files that
@@ -32,7 +32,7 @@ from codeanatomy.pipeline.executors.executor import Executor
 from codeanatomy.pipeline.group_build import GroupBuild, Stage, StepContext, WorkGroup, work_groups
 from codeanatomy.pipeline.tasks.graph_rows import COPIES, FACTS, NAMED
 from codeanatomy.pipeline.tasks.impact import BEFORE
-from codeanatomy.pipeline.tasks.pieces import PROGRAM
+from codeanatomy.pipeline.tasks.pieces import CONTRIBUTIONS, PROGRAM
 from codeanatomy.plan.changes import TOOL_TABLES, Impact
 from codeanatomy.relate.relation_rows import RELATIONS
 from codeanatomy.relate.repository import DIAGNOSTICS, PROGRAMS
@@ -44,7 +44,8 @@ STAGES = (
         by="task",
         reads=("sources", "type checker", "SCIP index"),
         writes=(*EXTRACTED, *TOOL_TABLES, FAILURES, *FILE_TABLES),
-        passes_on=(PROGRAM, FACTS, NAMED, *TABLES, *TOOL_TABLES),
+        # With evidence where a SCIP index is made beside it, which is evidence for normalize.
+        passes_on=(PROGRAM, FACTS, NAMED, *TABLES, *TOOL_TABLES, *EXTRACTED),
         run=run_files,
     ),
     Stage(
@@ -68,13 +69,13 @@ STAGES = (
         by="chunk",
         reads=(FACTS, NAMED, *RESOLVED, BEFORE, *EXTRACTED, *FILE_TABLES, *TOOL_TABLES),
         writes=FILE_TABLES,
-        passes_on=(*TABLES, SHARED),
+        passes_on=(*TABLES, SHARED, CONTRIBUTIONS),
         run=run_graph,
     ),
     Stage(
         "tables",
         by="table",
-        reads=(*TABLES, SHARED),
+        reads=(*TABLES, SHARED, CONTRIBUTIONS),
         writes=(*TABLES, SHARED, *COPIES),
         passes_on=(),
         run=run_tables,

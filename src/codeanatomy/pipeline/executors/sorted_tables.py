@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from codeanatomy.arrow import number_values, rank_values
+from codeanatomy.arrow import number_values, rank_values, with_texts
 from codeanatomy.catalog.spec import Table
 from codeanatomy.delta.log.entries import DataFile
 from codeanatomy.delta.log.folder import NewFiles
@@ -91,7 +91,7 @@ def range_keys(table: Table, known: Collection[str]) -> tuple[str, ...]:
 def sample_rows(rows: pa.RecordBatch, columns: Sequence[str], step: int = SAMPLE_STEP) -> pa.RecordBatch:
     """Return some columns of every so many rows, of a few rows of one."""
     places = range(min(step, rows.num_rows) // 2, rows.num_rows, step)
-    return rows.select(list(columns)).take(pa.array(places, pa.int64()))
+    return with_texts(rows.select(list(columns)).take(pa.array(places, pa.int64())))
 
 
 def choose_cuts(samples: pa.Table, table: Table, ranges: int) -> list[Cut]:

@@ -7,7 +7,7 @@
 The extractors leave Python lists, and the rules of normalize, the compiler of relate and the lists of graph
 read them as they are (`file_view.fresh_view`): no table is written and read in between. All of it runs in the
 child process of `extract.worker`: a file that crashes it or takes too long loses the step in which that
-happens, no more.
+happens, no more. (Graph rows of stored evidence are made without a child: `pipeline.tasks.graph_stage`.)
 
 Tests: `tests/unit/pipeline/test_file_stage.py`.
 """
@@ -31,7 +31,7 @@ from codeanatomy.extract.extractors import EXTRACTORS
 from codeanatomy.extract.file_rows import FILE, FileRows
 from codeanatomy.extract.partitions import FilePartition, RepositoryRoot
 from codeanatomy.extract.tools.tool_tasks import CheckerTask, IndexTask
-from codeanatomy.extract.worker import ChunkResult, EnterFile, FailedParts, Task, extract_task
+from codeanatomy.extract.worker import WORK_PARTS, ChunkResult, EnterFile, FailedParts, Task, extract_task
 from codeanatomy.file_view import FileView, Reads, fresh_view, load_views, project, union_reads
 from codeanatomy.graph.context import RELATIONS
 from codeanatomy.normalize.rules import DIAGNOSTICS, FileColumns, chunk_rows, file_columns
@@ -56,13 +56,12 @@ from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
 from codeanatomy.relate.compile.file_program import CompiledFile, compile_with_scopes
 from codeanatomy.sources.listing import Entry
 
-PROGRAM_SCHEMA = pa.schema(
-    {"file_id": pa.string(), "path": pa.string(), "program": pa.binary(), "rows_digest": pa.string()}
-)
+PROGRAM_SCHEMA = pa.schema({"file_id": pa.string(), "path": pa.string(), "program": pa.binary()})
 # Name of the compiler among the costs.
 COMPILE = "compile_file"
 # Parts of the work on a file, each of which may kill the process: rules and compiler, rows of the graph.
-RULES, GRAPH_ROWS = range(2)
+RULES, GRAPH_ROWS = range(WORK_PARTS)
+WHOLE_CHUNK = WORK_PARTS
 NO_FAILURES: FailedParts = MappingProxyType({})
 # Rows by table.
 Tables: TypeAlias = Mapping[str, pa.RecordBatch]
@@ -134,7 +133,7 @@ class FileStage(Struct, frozen=True):
         own = {name: rows for name, rows in extracted.items() if name not in TOOL_TABLES}
         first = files[0][FILE] if files else {}
         passed = self.passed_pieces(first.get("repo_id", ""), own, first.get("file_id") or "")
-        return ChunkResult(made.tables, [*passed, *made.pieces], made.costs)
+        return ChunkResult(made.tables, [*passed, *made.pieces], made.counts)
 
     def _tool_rows(self, repo_id: str, name: str, rows: pa.RecordBatch) -> Pieces:
         """Yield rows of a tool in the chunks of their files: it reports on files of other tasks."""
@@ -153,7 +152,7 @@ class FileStage(Struct, frozen=True):
         repo_id, first, costs = views[0].repo_id, views[0].file_id, Costs()
         normalized: list[FileColumns] = []
         programs: dict[str, list[dict[str, Any]]] = {}
-        output = GraphOutput(repo_id, "", self.sink.targets)
+        output = GraphOutput(repo_id, "", written=())
         graphs = FileGraphs(self.profile, output, costs)
         for place, view in enumerate(views):
             enter(place, RULES)
@@ -177,6 +176,8 @@ class FileStage(Struct, frozen=True):
                 scopes = {} if compiled is None else {RELATIONS: compiled.scopes.columns()}
                 reports = made if of_graph is None else {DIAGNOSTICS: made.get(DIAGNOSTICS)}
                 graphs.add(rest.with_tables({**reports, **scopes}), of_graph.message if of_graph else None)
+        # If this kills the process, the files of the chunk are tried one by one.
+        enter(0, WHOLE_CHUNK)
         tables = {name: rows for name, rows in chunk_rows(normalized, costs).items() if rows.num_rows}
         pieces = list(self.passed_pieces(repo_id, tables, first))
         for chunk, each in programs.items():
@@ -184,7 +185,6 @@ class FileStage(Struct, frozen=True):
             pieces += cut(repo_id, chunk, PROGRAM, data, first)
         if repo_id in self.graphed:
             files = graphs.finish()
-            tables |= {name: pa.concat_batches(batches) for name, batches in output.tables.items()}
             pieces += [
                 *output.pieces(),
                 *key_pieces(repo_id, first, files),
@@ -236,5 +236,5 @@ class StoredFileStage(Struct, frozen=True):
                     yield from self.work.passed_pieces(group.repo_id, {name: rows}, uuid4().hex)
             yield from map(Piece._make, made.pieces)
             counts = {name: rows.num_rows for name, rows in made.tables.items()}
-            yield counts_piece({group.repo_id: {**counts, **made.costs}})
+            yield counts_piece({group.repo_id: {**counts, **made.counts}})
         yield from sink.close()

@@ -72,7 +72,7 @@ class GraphOutput:
         self.counts: Counter[str] = Counter()
 
     def add(self, tables: Mapping[str, pa.RecordBatch], file: KeptFacts) -> None:
-        """Add rows of a file, which follows those before in the order of ids."""
+        """Add rows of a file; files come in the order of their ids."""
         self._first = self._first or file.file_id
         for name, rows in tables.items():
             targets = tables_with(name)

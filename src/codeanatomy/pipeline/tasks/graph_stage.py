@@ -93,9 +93,8 @@ class GraphStage(Struct, frozen=True):
     @property
     def reads(self) -> Reads:
         """What is read of the files whose rows were not made where they were parsed."""
-        if not self.normalized:
-            return graph_reads(self.profile) if self.graphed else {}
-        return union_reads(graph_reads(self.profile), NORMALIZE_READS)
+        reads = graph_reads(self.profile) if self.graphed else {}
+        return union_reads(reads, NORMALIZE_READS) if self.normalized else reads
 
     def __call__(self, groups: Iterator[Group]) -> Pieces:
         """Work on chunks of files."""
