@@ -92,6 +92,13 @@ def test_syntax_nodes_are_numbered_by_definition() -> None:
         assert own == [f"ast:{key(qualified)}.{number:06}" for number in range(len(own))]
 
 
+def test_ids_of_very_large_trees_have_numbers_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ast_files_v1(source_of(TEXT.encode()), OPTIONS).cells["nodes"]
+    expected = ids_of(TEXT).ast_ids(len(nodes["kind"])).to_pylist()
+    monkeypatch.setattr("codeanatomy.file_ids.MOST_NUMBERS", 0)
+    assert ids_of(TEXT).ast_ids(len(nodes["kind"])).to_pylist() == expected
+
+
 def test_packed_ids_are_the_same() -> None:
     """What the program of a file keeps makes the same ids."""
     ids = ids_of(TEXT)
