@@ -81,7 +81,7 @@ def test_syntax_nodes_are_numbered_by_definition() -> None:
     """The node of a definition is the first of its own; numbers have no gaps."""
     ids = ids_of(TEXT)
     nodes = ast_files_v1(source_of(TEXT.encode()), OPTIONS).cells["nodes"]
-    all_ids = ids.ast_ids(len(nodes["kind"]))
+    all_ids = ids.ast_ids(len(nodes["kind"])).to_pylist()
     assert all_ids == [ids.ast(node) for node in range(len(all_ids))]
     assert len(set(all_ids)) == len(all_ids)
     by_kind = dict(zip(nodes["kind"], all_ids, strict=True))
@@ -90,6 +90,13 @@ def test_syntax_nodes_are_numbered_by_definition() -> None:
     for qualified in definitions_of(nodes)["path"]:
         own = [each for each in all_ids if key(qualified) in each]
         assert own == [f"ast:{key(qualified)}.{number:06}" for number in range(len(own))]
+
+
+def test_ids_of_very_large_trees_have_numbers_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ast_files_v1(source_of(TEXT.encode()), OPTIONS).cells["nodes"]
+    expected = ids_of(TEXT).ast_ids(len(nodes["kind"])).to_pylist()
+    monkeypatch.setattr("codeanatomy.file_ids.MOST_NUMBERS", 0)
+    assert ids_of(TEXT).ast_ids(len(nodes["kind"])).to_pylist() == expected
 
 
 def test_packed_ids_are_the_same() -> None:

@@ -176,12 +176,12 @@ def imports(context: Context) -> Columns:
 
 def decorators(context: Context) -> Columns:
     """List decorators with the definition they decorate."""
-    syntax, rows = context.syntax, []
+    nodes, rows = context.syntax.firsts_in(frozenset({"decorator_list"})), []
     for owner_start, owner_end, index, text, *span in iter_rows(
         context.libcst("decorators"), "owner_bstart", "owner_bend", "index", "text", *SPAN
     ):
         start, end, _ = span
-        node = next((n for n in syntax.at(start, end) if syntax.slot[n] == "decorator_list"), None)
+        node = nodes.get((start, end))
         decorator = context.id_at("DECORATOR", start, end)
         owner = context.owner_id(owner_start, owner_end)
         rows.append(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -145,6 +146,8 @@ FAMILIES: Mapping[str, Callable[[Context], Mapping[str, Columns]]] = {
 # What the rows of resolution need of a file
 
 
+# In the number of a node at a place that no list has.
+UNNUMBERED = "@"
 TYPING_ONLY, MAIN = "TYPE_CHECKING", "__name__"
 # Lists of nodes that relations may have further ones of, by kind.
 USES = {"NAME_REF": "names", "ATTRIBUTE_REF": "attributes", "CALLSITE": "calls"}
@@ -273,8 +276,10 @@ def collect_facts(context: Context, lists: Mapping[str, Columns], shared: Mappin
 def _own_facts(context: Context, lists: Mapping[str, Columns]) -> dict[str, Any]:
     """Return facts about the file by field."""
     made = {kind: set(lists.get(name, {}).get("node_id", ())) for kind, name in USES.items()}
-    unnumbered = [each for ids in made.values() for each in ids if is_unnumbered(each)]
-    # Of most files there are none.
+    # Of most files there are none, which is seen faster in all ids than id by id.
+    texts = "\n".join(chain.from_iterable(made.values()))
+    may_be = made if UNNUMBERED in texts or UNPLACED in texts else {}
+    unnumbered = [each for ids in may_be.values() for each in ids if is_unnumbered(each)]
     lacking = {kind: ids for kind, ids in made.items() if not ids.issuperset(context.ids.of_kind(kind))}
     unlisted = [
         each for kind, ids in lacking.items() for each in context.ids.of_kind(kind) if each not in ids
@@ -299,7 +304,7 @@ def _own_facts(context: Context, lists: Mapping[str, Columns]) -> dict[str, Any]
 
 def is_unnumbered(node: str) -> bool:
     """Return whether an id is that of a node without a place in the source, or at one that no list has."""
-    return "@" in node or node.endswith(UNPLACED)
+    return UNNUMBERED in node or node.endswith(UNPLACED)
 
 
 def _definitions(context: Context) -> list[PlacedDefinition]:

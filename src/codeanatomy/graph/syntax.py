@@ -56,7 +56,8 @@ class Syntax:
         self.line: Sequence[int | None] = nodes.get("line", empty)
         self._ids = ids
         self._spans = list(zip(self.bstart, self.bend, strict=True))
-        self._firsts: dict[frozenset[str], dict[Span, int]] = {}
+        self._firsts: dict[frozenset[str], Mapping[Span, int]] = {}
+        self._firsts_in: dict[frozenset[str], Mapping[Span, int]] = {}
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -92,10 +93,27 @@ class Syntax:
     def firsts(self, kinds: frozenset[str]) -> Mapping[Span, int]:
         """Return the outermost node of these classes with each span."""
         if kinds not in self._firsts:
-            nodes = {self._spans[node]: node for node in reversed(self.of_kinds(*kinds))}
-            nodes.pop(NO_SPAN, None)
-            self._firsts[kinds] = nodes
+            self._firsts[kinds] = self._outermost(self.of_kinds(*kinds))
         return self._firsts[kinds]
+
+    def firsts_in(self, slots: frozenset[str]) -> Mapping[Span, int]:
+        """Return the outermost node in these fields of others with each span."""
+        if slots not in self._firsts_in:
+            nodes = sorted(node for slot in slots for node in self._by_slot.get(slot, ()))
+            self._firsts_in[slots] = self._outermost(nodes)
+        return self._firsts_in[slots]
+
+    @cached_property
+    def _by_slot(self) -> dict[str | None, list[int]]:
+        nodes: defaultdict[str | None, list[int]] = defaultdict(list)
+        for node, slot in enumerate(self.slot):
+            nodes[slot].append(node)
+        return nodes
+
+    def _outermost(self, nodes: Sequence[int]) -> Mapping[Span, int]:
+        first = {self._spans[node]: node for node in reversed(nodes)}
+        first.pop(NO_SPAN, None)
+        return first
 
     def last(self, bstart: int | None, bend: int | None) -> int | None:
         """Return the innermost node with a span."""

@@ -32,7 +32,7 @@ GENERIC = frozenset(f"{module}.{name}" for module in MODULES for name in ("Gener
 
 def type_exprs(context: Context) -> Columns:
     """List annotations with their targets."""
-    syntax, rows = context.syntax, []
+    nodes, rows = context.syntax.firsts_in(frozenset({"annotation", "returns"})), []
     for node, role, owner_start, owner_end, name, text, type_id, start, end, line in iter_rows(
         context.file.rows(EXPRS),
         "expr_id",
@@ -45,9 +45,7 @@ def type_exprs(context: Context) -> Columns:
         *SPAN,
     ):
         target = _annotation_target(context, role, name, (start, end), (owner_start, owner_end))
-        written = next(
-            (n for n in syntax.at(start, end) if syntax.slot[n] in ("annotation", "returns")), None
-        )
+        written = nodes.get((start, end))
         rows.append((node, text[:TEXT_CHARS], None, start, end, line, written, role, target, type_id))
     return columns_of(rows, *NAMED, "subkind", "target_id", "type_id")
 

@@ -23,6 +23,7 @@ REF = ("node_id", "name", "subkind", *SPAN, "ast_id")
 REF_FIELDS = ("kind", "text", "context", "expr_bstart", "expr_bend", *SPAN)
 # Syntax nodes that are nothing but a name.
 NAME_NODES = frozenset({"Name", "MatchAs"})
+ARGUMENT_SLOTS = frozenset({"args", "value"})
 ATTRIBUTES = frozenset({"Attribute"})
 
 
@@ -92,10 +93,8 @@ def _bare_generators(context: Context) -> dict[tuple[Any, Any], list[Any]]:
 
 
 def _argument_node(context: Context, start: int, end: int) -> int | None:
-    syntax = context.syntax
-    nodes = syntax.at(start, end)
-    arguments_at = (node for node in nodes if syntax.slot[node] in ("args", "value"))
-    return next(arguments_at, nodes[0] if nodes else None)
+    node = context.syntax.firsts_in(ARGUMENT_SLOTS).get((start, end))
+    return next(iter(context.syntax.at(start, end)), None) if node is None else node
 
 
 def literals(context: Context) -> Columns:

@@ -315,7 +315,7 @@ def nodes_of(file: FileView) -> Iterator[tuple[str, str]]:
             # Not a node of this kind.
             if ".@" not in node:
                 yield kind, node
-    for node in ids.ast_ids(len(nodes.get("kind", ()))):
+    for node in ids.ast_ids(len(nodes.get("kind", ()))).to_pylist():
         yield "AST_NODE", node
     yield "MODULE", module_id(file.file_id)
     yield "FILE", file.file_id
