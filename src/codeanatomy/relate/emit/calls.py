@@ -114,8 +114,8 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         return
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
-        or results.is_truncated(f.values, f.file, node)
-        or (load is not None and results.is_truncated(f.values, f.file, load[1]))
+        or node in f.truncated
+        or (load is not None and load[1] in f.truncated)
     )
     cut_reason = refs.TOO_MANY if is_truncated else None
     call = CallSource(number, site, src, role, verdicts, args, cut_reason)

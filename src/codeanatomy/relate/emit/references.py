@@ -22,7 +22,6 @@ from codeanatomy.relate.program import Op, Place
 from codeanatomy.relate.relation_rows import Evidence, Relation, RelationRows
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
-from codeanatomy.relate.values.results import is_truncated
 from codeanatomy.relate.values.solver import Object, is_hint
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import Verdict
@@ -83,6 +82,8 @@ class FileRows(Struct, eq=False, dict=True):
     file: int
     # The whole, of which the values may have only a part (`program.solved_part`).
     program: ir.Program
+    # Nodes with more objects than the solver keeps.
+    truncated: Container[int]
     claims: FileClaims
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ class FileRows(Struct, eq=False, dict=True):
 
     def unknown_reason(self, node: int) -> str:
         """Return the reason why a node holds no objects."""
-        if is_truncated(self.values, self.file, node):
+        if node in self.truncated:
             return TOO_MANY
         return "external_result" if node in self.external_results else "unknown_receiver"
 

@@ -8,6 +8,7 @@ Tests: `tests/unit/relate/test_emit.py`.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from codeanatomy.relate import program as ir
@@ -49,12 +50,15 @@ def _is_external(state: State, obj: Object) -> bool:
     )
 
 
-def is_truncated(state: State, file: int, node: int) -> bool:
-    """Whether a file's node or one of its copies had more objects than the limit."""
-    shared = state.offsets[file] + node
-    return node >= 0 and (
-        shared in state.truncated or not state.truncated.isdisjoint(state.copies.by_node.get(shared, ()))
-    )
+def truncated_nodes(state: State) -> list[set[int]]:
+    """Return by file the nodes that had more objects than the limit, they or one of their copies."""
+    originals = {copy: node for node, copies in state.copies.by_node.items() for copy in copies}
+    truncated: list[set[int]] = [set() for _ in state.programs]
+    for each in state.truncated:
+        node = originals.get(each, each)
+        file = bisect_right(state.offsets, node) - 1
+        truncated[file].add(node - state.offsets[file])
+    return truncated
 
 
 def callees(state: State, where: SiteKey) -> list[tuple[Object, str]]:
