@@ -9,7 +9,7 @@ Tests: `tests/unit/relate/test_emit.py`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.solver import Object, is_hint, prefer_strong
@@ -62,12 +62,16 @@ def truncated_nodes(state: State) -> list[set[int]]:
 
 
 def callees(state: State, where: SiteKey) -> list[tuple[Object, str]]:
-    """Return the callees at a site with their roles.
+    """Return the callees at a site with their roles."""
+    return certain_callees(state, state.calls.callees.get(where, {}))
+
+
+def certain_callees(state: State, roles: Mapping[Object, str]) -> list[tuple[Object, str]]:
+    """Return those callees that count, with their roles.
 
     Hints count if there is nothing better. A member of an external object, of which only the name is
     known, is no better than a hint that names a function of the repository.
     """
-    roles = state.calls.callees.get(where)
     if not roles:
         return []
     certain = [obj for obj in roles if not is_hint(obj)]
