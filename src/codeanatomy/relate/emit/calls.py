@@ -88,14 +88,14 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
     """Add the rows of a call or of an applied decorator."""
     _, node, _, number, args = op
     site = f.program.sites[number]
-    objects = f.values.calls.callees.get((f.file, number), {})
+    objects = f.called.get(number, {})
     is_decorator = site.role == "decorator"
     if is_decorator or site.place[0] is not None:
         src = f.source("DECORATOR" if is_decorator else "CALLSITE", site.place)
     else:
         src = ("AST_NODE", f.ids.ast(site.ast_id))
     role = site.role if is_decorator else None
-    callees = results.callees(f.values, (f.file, number))
+    callees = results.certain_callees(f.values, objects)
     load = f.attribute_loads.get(node)
     stored: list[tuple[Object, str]] = []
     if load is not None and callees:
@@ -114,8 +114,8 @@ def add_explicit_call(f: FileRows, op: Op) -> None:
         return
     is_truncated = (
         (f.file, number) in f.values.calls.truncated_sites
-        or results.is_truncated(f.values, f.file, node)
-        or (load is not None and results.is_truncated(f.values, f.file, load[1]))
+        or node in f.truncated
+        or (load is not None and load[1] in f.truncated)
     )
     cut_reason = refs.TOO_MANY if is_truncated else None
     call = CallSource(number, site, src, role, verdicts, args, cut_reason)
@@ -136,7 +136,7 @@ def _stored_members(
 
     After `self._send = send` it may be `Adapter.send` of a library, or a function of ours.
     """
-    roles = f.values.calls.callees[f.file, number]
+    roles = f.called[number]
     return [
         (obj, role)
         for obj, role in roles.items()
@@ -150,7 +150,7 @@ def _stored_members(
 def add_implicit_calls(f: FileRows, number: int) -> None:
     """Add calls of special methods that an operator, a loop, `with` and the like run."""
     site = f.program.sites[number]
-    callees = results.callees(f.values, (f.file, number))
+    callees = results.certain_callees(f.values, f.called.get(number, {}))
     own = [each for each in callees if f.values.kind[each[0]] in (ir.OBJ_FUNCTION, ir.OBJ_CLASS)]
     targets = f.targets(obj for obj, _ in own)
     verdict = f.claims.verdict(site.place, targets, f.claims.implicit(site.place, site.role))

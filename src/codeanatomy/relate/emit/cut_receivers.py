@@ -45,7 +45,7 @@ def cut_functions(f: FileRows, load: Op) -> list[Object]:
 def _defining_classes(f: FileRows, load: Op) -> Sequence[Object]:
     """Return the classes whose bodies define the attribute for classes below the base of the receivers."""
     values, name = f.values, load[2]
-    if not results.is_truncated(values, f.file, load[1]):
+    if load[1] not in f.truncated:
         return []
     kept: dict[Object, None] = {}
     for obj in results.program_objects(values, f.file, load[1]):

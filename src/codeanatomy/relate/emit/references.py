@@ -22,7 +22,6 @@ from codeanatomy.relate.program import Op, Place
 from codeanatomy.relate.relation_rows import Evidence, Relation, RelationRows
 from codeanatomy.relate.values.models.builtins import DECLARATIONS
 from codeanatomy.relate.values.name_resolution import NameResolver, Target
-from codeanatomy.relate.values.results import is_truncated
 from codeanatomy.relate.values.solver import Object, is_hint
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.agreement import Verdict
@@ -83,6 +82,8 @@ class FileRows(Struct, eq=False, dict=True):
     file: int
     # The whole, of which the values may have only a part (`program.solved_part`).
     program: ir.Program
+    # Nodes with more objects than the solver keeps.
+    truncated: Container[int]
     claims: FileClaims
 
     def __post_init__(self) -> None:
@@ -96,15 +97,22 @@ class FileRows(Struct, eq=False, dict=True):
         # Attribute loads by the node they load into, and the called node by site.
         self.attribute_loads: dict[int, Op] = {}
         self.callees: dict[int, int] = {}
+        # What is called by site, with roles: the table of the repository is slow to search.
+        self.called: dict[int, Mapping[Object, str]] = {}
         # Nodes that hold results of calls whose callees are all external.
         self.external_results: set[int] = set()
+        calls = values.calls.callees
+        for number in range(len(program.sites)):
+            called = calls.get((file, number))
+            if called:
+                self.called[number] = called
         for op in program.ops:
             if op[0] == ir.OP_LOAD_ATTRIBUTE:
                 self.attribute_loads[op[3]] = op
             elif op[0] == ir.OP_CALL:
                 self.callees[op[3]] = op[1]
-                called = values.calls.callees.get((file, op[3]))
-                if called and all(values.kind[obj] == ir.OBJ_EXTERNAL for obj in called):
+                roles = self.called.get(op[3])
+                if roles and all(values.kind[obj] == ir.OBJ_EXTERNAL for obj in roles):
                     self.external_results.add(op[2])
         # By calling function and called node.
         self.call_graph: dict[tuple[int, str], CallEdge] = {}
@@ -137,7 +145,7 @@ class FileRows(Struct, eq=False, dict=True):
 
     def unknown_reason(self, node: int) -> str:
         """Return the reason why a node holds no objects."""
-        if is_truncated(self.values, self.file, node):
+        if node in self.truncated:
             return TOO_MANY
         return "external_result" if node in self.external_results else "unknown_receiver"
 

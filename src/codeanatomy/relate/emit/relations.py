@@ -22,6 +22,7 @@ from codeanatomy.relate.relation_rows import NOWHERE, Relation, RelationDiagnost
 from codeanatomy.relate.values.forwarding import ways_through
 from codeanatomy.relate.values.hierarchy import mro
 from codeanatomy.relate.values.name_resolution import NameResolver
+from codeanatomy.relate.values.results import truncated_nodes
 from codeanatomy.relate.values.rules.attributes import ACCESS_BY_OP
 from codeanatomy.relate.values.state import State
 from codeanatomy.relate.witnesses.lookup import FileClaims, Witnesses
@@ -45,11 +46,14 @@ class RelationEmitter:
                 mro(values, values.object(OBJ_CLASS, file, number))
         for wrapper in dict.fromkeys(chain.from_iterable(values.calls.wrappers.values())):
             ways_through(values, wrapper)
+        # Of each file its own: among those of the repository most places would be searched in vain.
+        self.truncated = truncated_nodes(values)
 
     def file_rows(self, file: int, program: Program) -> RelationRows:
         """Return the rows of one file, with a diagnostic for each disagreement with another witness."""
         claims = FileClaims(self.witnesses, program)
-        f = FileRows(self.values, self.resolver, self.attributes, self.stored, file, program, claims)
+        shared = self.values, self.resolver, self.attributes, self.stored
+        f = FileRows(*shared, file, program, self.truncated[file], claims)
         for add_rows in RULES:
             add_rows(f)
         f.rows.diagnostics += claims.disagreements.values()

@@ -8,7 +8,8 @@ Tests: `tests/unit/relate/test_emit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 
 from codeanatomy.relate import program as ir
 from codeanatomy.relate.values.solver import Object, is_hint, prefer_strong
@@ -49,21 +50,28 @@ def _is_external(state: State, obj: Object) -> bool:
     )
 
 
-def is_truncated(state: State, file: int, node: int) -> bool:
-    """Whether a file's node or one of its copies had more objects than the limit."""
-    shared = state.offsets[file] + node
-    return node >= 0 and (
-        shared in state.truncated or not state.truncated.isdisjoint(state.copies.by_node.get(shared, ()))
-    )
+def truncated_nodes(state: State) -> list[set[int]]:
+    """Return by file the nodes that had more objects than the limit, they or one of their copies."""
+    originals = {copy: node for node, copies in state.copies.by_node.items() for copy in copies}
+    truncated: list[set[int]] = [set() for _ in state.programs]
+    for each in state.truncated:
+        node = originals.get(each, each)
+        file = bisect_right(state.offsets, node) - 1
+        truncated[file].add(node - state.offsets[file])
+    return truncated
 
 
 def callees(state: State, where: SiteKey) -> list[tuple[Object, str]]:
-    """Return the callees at a site with their roles.
+    """Return the callees at a site with their roles."""
+    return certain_callees(state, state.calls.callees.get(where, {}))
+
+
+def certain_callees(state: State, roles: Mapping[Object, str]) -> list[tuple[Object, str]]:
+    """Return those callees that count, with their roles.
 
     Hints count if there is nothing better. A member of an external object, of which only the name is
     known, is no better than a hint that names a function of the repository.
     """
-    roles = state.calls.callees.get(where)
     if not roles:
         return []
     certain = [obj for obj in roles if not is_hint(obj)]
