@@ -48,6 +48,9 @@ FIXED = {
     "spark.ui.showConsoleProgress": "false",
     # The driver lists the files of a table itself: a Spark job would take longer.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+    # What a build exchanges is compressed already.
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
     # Independent tables are written at the same time and share the cores.
     "spark.scheduler.mode": "FAIR",
 }
