@@ -3,8 +3,8 @@
 >>> rows = TableRows("cpg_nodes", ("repo_id", "file_id", "path", "owner_file_id"))
 >>> rows.add({"node_id": ["class:b", "class:a"], "bstart": [7, 7]}, range(2), 2, {"node_kind": "CLASS"})
 >>> rows.end_file({"repo_id": "shop", "path": "shop/cart.py"})
->>> [batch.select(["path", "node_kind", "node_id", "name"]).to_pylist()[0] for batch in rows.batches()]
-[{'path': 'shop/cart.py', 'node_kind': 'CLASS', 'node_id': 'class:a', 'name': None}]
+>>> rows.ordered().select(["path", "node_kind", "node_id", "name"]).to_pylist()[0]
+{'path': 'shop/cart.py', 'node_kind': 'CLASS', 'node_id': 'class:a', 'name': None}
 
 Half of the cells of edges are equal in all rows of a kind: they are stored once, and repeated when rows are
 put in order. Texts of few values are codes from the beginning, so that nothing repeats the texts. Many files
