@@ -253,3 +253,16 @@ def test_an_error_of_the_graph_costs_what_resolution_needs(
         path: ["facts: RecursionError: too deep"] if path == "b.py" else [] for path in TREE
     }
     assert not facts["b.py"].calls
+
+
+def test_a_text_that_cannot_be_encoded_costs_the_program_and_no_more(tmp_path: Path) -> None:
+    """A lone surrogate in `__all__` is a value of the program; the graph has the definitions."""
+    raw = b'__all__ = ["\\udfff"]\n\n\ndef f():\n    pass\n'
+    (tmp_path / "a.py").write_bytes(raw)
+    pieces = pieces_of(tmp_path, first())
+    [program] = programs_of(pieces).values()
+    assert program.failure == "UnicodeEncodeError"
+    tables = tables_of(pieces)
+    assert DIAGNOSTICS not in tables
+    assert {row["path"] for row in tables["ast_files_v1"]} == {"a.py"}
+    assert any("FunctionDef" in str(row) for row in tables["ast_files_v1"])

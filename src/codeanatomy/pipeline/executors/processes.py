@@ -219,7 +219,7 @@ def _received(line: Connection) -> tuple[bool, Any]:
         is_last, made = line.recv()
     except (EOFError, ConnectionResetError):
         raise StepFailed("a process of the build died", DIED) from None
-    if isinstance(made, CodeAnatomyError):
+    if isinstance(made, CodeAnatomyError | OSError):
         raise made
     return is_last, made
 
@@ -244,7 +244,8 @@ def _reporting_errors(end: Connection) -> Iterator[None]:
     """Send an exception of the block to the parent."""
     try:
         yield
-    except CodeAnatomyError as problem:
+    # Of the system, such as a full disk, which the driver explains.
+    except (CodeAnatomyError, OSError) as problem:
         end.send((True, problem))
     except Exception:  # noqa: BLE001
         end.send((True, StepFailed(traceback.format_exc(), REPORT)))

@@ -53,7 +53,8 @@ from codeanatomy.plan.changes import FILES, TOOL_TABLES
 from codeanatomy.plan.steps import NORMALIZE, RELATE
 from codeanatomy.plan.stored_sources import StoredSources
 from codeanatomy.relate.compile.file_program import READS as COMPILE_READS
-from codeanatomy.relate.compile.file_program import CompiledFile, compile_with_scopes
+from codeanatomy.relate.compile.file_program import compile_with_scopes
+from codeanatomy.relate.relation_rows import RelationRows
 from codeanatomy.sources.listing import Entry
 
 PROGRAM_SCHEMA = pa.schema({"file_id": pa.string(), "path": pa.string(), "program": pa.binary()})
@@ -166,14 +167,14 @@ class FileStage(Struct, frozen=True):
             rest = view if of_graph is None else view.without_evidence()
             compiled = self._compiled(rest, of_graph or problem, costs)
             if compiled is not None:
-                program = msgpack.encode(compiled.program)
+                program, _ = compiled
                 chunk = chunk_name(view.file_id, self.chunk_counts[repo_id])
                 programs.setdefault(chunk, []).append(
                     {"file_id": view.file_id, "path": view.path, "program": program}
                 )
             if repo_id in self.graphed:
                 enter(place, GRAPH_ROWS)
-                scopes = {} if compiled is None else {RELATIONS: compiled.scopes.columns()}
+                scopes = {} if compiled is None else {RELATIONS: compiled[1].columns()}
                 reports = made if of_graph is None else {DIAGNOSTICS: made.get(DIAGNOSTICS)}
                 graphs.add(rest.with_tables({**reports, **scopes}), of_graph.message if of_graph else None)
         # If this kills the process, the files of the chunk are tried one by one.
@@ -192,16 +193,22 @@ class FileStage(Struct, frozen=True):
             ]
         return ChunkResult(tables, pieces, {**costs.counters(), **output.counts})
 
-    def _compiled(self, view: FileView, problem: Problem | None, costs: Costs) -> CompiledFile | None:
+    def _compiled(
+        self, view: FileView, problem: Problem | None, costs: Costs
+    ) -> tuple[bytes, RelationRows] | None:
+        """Return the encoded program of a file and the relations of its scopes, if it is compiled here."""
         is_compiled = view.repo_id in self.compiled and self._is_selected(RELATE, view)
         if not is_compiled or not view.row("libcst_files_v1"):
             return None
         with costs.timed(RELATE, COMPILE):
             try:
-                return compile_with_scopes(view, problem.error_type if problem else None)
-            # A bug of ours, or a file of an unforeseen shape, costs this program and no more.
+                program, scopes = compile_with_scopes(view, problem.error_type if problem else None)
+                return msgpack.encode(program), scopes
+            # A bug of ours, or a file of an unforeseen shape, costs this program and no more: such as a text
+            # in `__all__` that UTF-8 cannot encode.
             except Exception as error:  # noqa: BLE001
-                return compile_with_scopes(view, type(error).__name__)
+                program, scopes = compile_with_scopes(view, type(error).__name__)
+                return msgpack.encode(program), scopes
 
     def _is_selected(self, step: str, view: FileView) -> bool:
         return step not in self.selected or view.file_id in self.selected[step]
