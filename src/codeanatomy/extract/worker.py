@@ -219,9 +219,7 @@ def _receive_chunk(child: _ChildProcess, chunk: Chunk) -> list[PackedChunk]:
         if answer.step == pack_step and len(chunk.files) > 1:
             return [part for single in _single_files(chunk) for part in _extract_chunk(child, single)]
         skipped = skipped_steps.setdefault(answer.file, {})
-        # Rows of one file that cannot be packed: without those of further work, then without evidence.
-        parts = range(work_step, pack_step) if not any(step >= work_step for step in skipped) else ()
-        failed = (parts or range(1, work_step)) if answer.step == pack_step else (answer.step,)
+        failed = range(1, work_step) if answer.step == pack_step else (answer.step,)
         # If that does not help, skip reading: then only the file's existence is recorded.
         added = [step for step in failed if step not in skipped] or [
             step for step in (0,) if step not in skipped
