@@ -89,14 +89,8 @@ def map_after(prepare: Callable[[], tuple[Callable[[int], Made], int]], processe
         end.close()
     lines = [line for line, _ in pipes]
     try:
-        while lines:
-            ready = wait(lines)
-            for line in [each for each in lines if each in ready]:
-                is_last, made = _received(line)
-                if is_last:
-                    lines.remove(line)
-                else:
-                    yield made
+        for _, made in _receive_until_end(lines):
+            yield made
     finally:
         child.kill()
         child.join()
@@ -193,19 +187,25 @@ def _fork_workers(work: Callable[[int], Made], count: int, processes: int) -> It
             end.close()
             children.append(child)
             _send_number(line, next(numbers, None))
-        while lines:
-            ready = wait(lines)
-            for line in [each for each in lines if each in ready]:
-                is_last, made = _received(line)
-                if is_last:
-                    lines.remove(line)
-                else:
-                    _send_number(line, next(numbers, None))
-                    yield made
+        for line, made in _receive_until_end(lines):
+            _send_number(line, next(numbers, None))
+            yield made
     finally:
         for child in children:
             child.kill()
             child.join()
+
+
+def _receive_until_end(lines: list[Connection]) -> Iterator[tuple[Connection, Any]]:
+    """Yield results with the lines that they come from, until all lines have ended."""
+    while lines:
+        ready = wait(lines)
+        for line in [each for each in lines if each in ready]:
+            is_last, made = _received(line)
+            if is_last:
+                lines.remove(line)
+            else:
+                yield line, made
 
 
 def _send_number(line: Connection, number: int | None) -> None:
